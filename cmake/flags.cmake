@@ -1,0 +1,35 @@
+# Warnings and hardening, on every target of ours through ks_flags.
+add_library(ks_flags INTERFACE)
+target_compile_definitions(ks_flags INTERFACE _GNU_SOURCE KS_VERSION="${PROJECT_VERSION}")
+target_compile_options(ks_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wformat=2 -Wundef -Wvla
+  -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wcast-qual -Wswitch-enum -Werror
+  -fstack-protector-strong -fvisibility=hidden -fno-common)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(ks_flags INTERFACE -fstack-clash-protection -fcf-protection)
+endif()
+if(NOT KS_SANITIZE AND CMAKE_BUILD_TYPE MATCHES "Rel")
+  target_compile_options(ks_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+endif()
+target_link_options(ks_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
+if(KS_SANITIZE)
+  target_compile_options(ks_flags INTERFACE -fsanitize=${KS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(ks_flags INTERFACE -fsanitize=${KS_SANITIZE})
+endif()
+if(KS_TEST_HOOKS)
+  target_compile_definitions(ks_flags INTERFACE KS_TEST_HOOKS=1)
+else()
+  target_compile_definitions(ks_flags INTERFACE KS_TEST_HOOKS=0)
+endif()
+
+# ks_library(name DIR directory LINK targets...): one static library from the C files of a directory.
+function(ks_library name)
+  cmake_parse_arguments(ARG "" "DIR" "LINK" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${ARG_DIR}/*.c)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(${name} STATIC ${sources})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR}/sidecar ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ks_flags ${ARG_LINK})
+endfunction()

@@ -1,0 +1,40 @@
+/* common.h: what the plugins of this directory share: the code's file and its path in the box. */
+#pragma once
+
+#include <stdio.h>
+#include <string.h>
+
+#include "plugins/kern_plugin.h"
+
+#define KERN_PATH_MAX 4096
+
+/* The last component of the file name that the caller gave when it can be a file's name, else `standard`: a shell shows
+ * it in its messages and as $0. */
+static inline const char *kern_file_name(const struct kern_run *run, const char *standard)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789.-";
+	const char *name = run->filename, *slash = name ? strrchr(name, '/') : NULL;
+
+	if (slash)
+		name = slash + 1;
+	if (!name || !*name || strlen(name) > 64 || name[0] == '.' || name[0] == '-' || name[strspn(name, letters)])
+		return standard;
+	return name;
+}
+
+/* Adds the code as `name`, and gives its path in the box. */
+static inline int kern_place_code(const struct kern_run *run, struct kern_host *host, const char *name,
+				  char ret_path[static KERN_PATH_MAX])
+{
+	if (snprintf(ret_path, KERN_PATH_MAX, "%s/%s", run->code_dir, name) >= KERN_PATH_MAX)
+		return host->fail(host, NULL, "the path of the code is too long");
+	return host->add_file(host, name, run->code, run->code_len, 0644);
+}
+
+static inline int kern_add_args(const struct kern_run *run, struct kern_host *host)
+{
+	for (size_t i = 0; i < run->arg_count; i++)
+		if (host->add_arg(host, run->args[i]) < 0)
+			return -1;
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* node: starts our runner (run/runner.cjs), which runs the caller's file as a CommonJS or an ES module whose imports
+ * resolve from the working directory. */
+#include "../common.h"
+
+static int ends_with(const char *text, const char *tail)
+{
+	size_t len = strlen(text), tail_len = strlen(tail);
+
+	return len >= tail_len && strcmp(text + len - tail_len, tail) == 0;
+}
+
+static int prepare(void *self, const struct kern_run *run, struct kern_host *host)
+{
+	char runner[KERN_PATH_MAX], path[KERN_PATH_MAX], fd[16];
+	const char *name = "main.js";
+
+	(void)self;
+	if (!run->runner_dir)
+		return host->fail(host, NULL, "the run directory with runner.cjs is missing");
+	if (snprintf(runner, sizeof(runner), "%s/runner.cjs", run->runner_dir) >= (int)sizeof(runner))
+		return host->fail(host, NULL, "the path of the runner is too long");
+	(void)snprintf(fd, sizeof(fd), "%d", run->result_fd);
+	/* The two suffixes that decide how node reads a file; without one the runner finds out. */
+	if (run->filename && ends_with(run->filename, ".mjs"))
+		name = "main.mjs";
+	else if (run->filename && ends_with(run->filename, ".cjs"))
+		name = "main.cjs";
+	if (kern_place_code(run, host, name, path) < 0)
+		return -1;
+	const char *const words[] = { run->interpreter, runner, fd, run->filename ? run->filename : "", path };
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (host->add_arg(host, words[i]) < 0)
+			return -1;
+	return kern_add_args(run, host);
+}
+
+static const char *const programs[] = { "node", "nodejs", NULL };
+static const char *const aliases[] = { "javascript", "js", NULL };
+static const struct kern_language node = {
+	.size = sizeof(node),
+	.flags = KERN_CAN_RICH,
+	.name = "node",
+	.programs = programs,
+	.file_name = "main.js",
+	.aliases = aliases,
+};
+static const struct kern_language *const languages[] = { &node, NULL };
+static const struct kern_ops ops = { .size = sizeof(ops), .prepare = prepare };
+
+const struct kern_plugin kern_plugin_v1 = {
+	.abi = KERN_PLUGIN_ABI,
+	.size = sizeof(kern_plugin_v1),
+	.name = "node",
+	.version = "1",
+	.languages = languages,
+	.ops = &ops,
+};

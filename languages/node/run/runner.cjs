@@ -1,0 +1,232 @@
+// runner.cjs RESULT_FD NAME FILE ARGS...: runs FILE as node would run it in the working directory, and reports an error
+// that nobody caught. FILE lies in a private directory; require, import and relative paths count from the working
+// directory. README.md has the rules that it follows.
+"use strict";
+const fs = require("node:fs");
+const path = require("node:path");
+const vm = require("node:vm");
+const Module = require("node:module");
+
+const [, me, fdText, name, file, ...args] = process.argv;
+const here = path.dirname(me) + path.sep;
+
+// ---- the result channel: frames out, acknowledgements in ----
+
+const channel = { fd: Number(fdText), id: 0, socket: identity(Number(fdText)) };
+
+function identity(fd) {
+	try {
+		const found = fs.fstatSync(fd);
+		return found.isSocket() ? `${found.dev}:${found.ino}` : undefined;
+	} catch {
+		return undefined;
+	}
+}
+
+function send(type, parts) {
+	if (!channel.socket || identity(channel.fd) !== channel.socket)
+		return; // the code closed it, or another file has the number now
+	const pieces = [];
+	for (const [key, value] of parts) {
+		const head = Buffer.alloc(6), data = Buffer.from(value);
+		head.writeUInt16LE(key.length + 1, 0);
+		head.writeUInt32LE(data.length, 2);
+		pieces.push(head, Buffer.from(key + "\0"), data);
+	}
+	const data = Buffer.concat(pieces), id = ++channel.id, size = 65536;
+	try {
+		for (let offset = 0; offset === 0 || offset < data.length; offset += size) {
+			const head = Buffer.alloc(24);
+			head.write("KRN1");
+			head[4] = 1;
+			head[5] = type;
+			head.writeUInt32LE(id, 12);
+			head.writeUInt32LE(data.length, 16);
+			head.writeUInt32LE(offset, 20);
+			fs.writeSync(channel.fd, Buffer.concat([head, data.subarray(offset, offset + size)]));
+		}
+		const reply = Buffer.alloc(24);
+		while (fs.readSync(channel.fd, reply) === 24 && reply.readUInt32LE(12) !== id);
+	} catch {
+		channel.socket = undefined;
+	}
+}
+
+// ---- errors ----
+
+// [line, column, file, function] of one line of a stack, or undefined for what is not the code's.
+function position(line) {
+	const found = /^\s+at (?:(.*) \()?(.*?):(\d+):(\d+)\)?$/.exec(line);
+	if (!found || found[2].startsWith("node:") || found[2].startsWith(here))
+		return undefined;
+	let file = found[2];
+	try {
+		file = file.startsWith("file://") ? require("node:url").fileURLToPath(file) : file;
+	} catch {}
+	return [found[3], found[4], file, found[1] ?? ""];
+}
+
+function described(error) {
+	try {
+		if (error instanceof Error)
+			return [String(error.name), String(error.message), String(error.stack), error.cause];
+		return ["Error", String(error), "", undefined];
+	} catch {
+		return ["Error", "an exception that cannot be shown", "", undefined];
+	}
+}
+
+function report(error, origin, shown) {
+	const [title, message, stack, cause] = described(error);
+	const lines = shown.source.split("\n");
+	const frames = stack.split("\n").map(position).filter(Boolean).slice(0, 90).reverse();
+	let phase = origin === "unhandledRejection" && error !== shown.failure ? "unhandled_rejection" : "run";
+	// An ES module is compiled after we have let go of it: then no line of its own is on the stack.
+	if (shown.compiling || (error === shown.failure && error instanceof SyntaxError && frames.length === 0)) {
+		phase = "compile";
+		if (shown.line)
+			frames.push([shown.line, 0, shown.name, ""]);
+	}
+	const parts = [["name", (title || "Error").slice(0, 256)], ["message", message.slice(0, 8192)], ["phase", phase]];
+	for (const frame of frames) {
+		const text = frame[2] === shown.name ? lines[frame[0] - 1] ?? "" : "";
+		parts.push(["frame", [...frame, text].map((s) => String(s).replaceAll("\0", "").slice(0, 4096)).join("\0")]);
+	}
+	if (stack)
+		parts.push(["traceback", stack.slice(0, 16384)]);
+	if (cause !== undefined)
+		parts.push(["cause", described(cause).slice(0, 2).join(": ").slice(0, 8192)]);
+	send(4, parts);
+}
+
+// ---- the code ----
+
+// The line of a syntax error is only in the text in front of its stack: "NAME:LINE\n...".
+function lineOf(error) {
+	const found = /^.*:(\d+)\n/.exec(error.stack);
+	return found ? Number(found[1]) : 0;
+}
+
+function withoutRunner(stack) {
+	return stack.split("\n").filter((line) => !line.includes(here)).join("\n");
+}
+
+// Is it wrong only because it was read as CommonJS? V8's messages do not tell (an await in an argument list is a
+// "missing )"), so: does it hold a static import or export, or does it compile where await is allowed?
+function isModule(source) {
+	if (/^\s*(import\s*["'{*\w]|export\s*[{*\w])|\bimport\.meta\b/m.test(source))
+		return true;
+	if (!/\bawait\b/.test(source))
+		return false;
+	try {
+		new vm.Script(`(async () => {${source}\n})`);
+		return true;
+	} catch {
+		return false;
+	}
+}
+
+function compile(source, shown) {
+	try {
+		return vm.compileFunction(source, ["exports", "require", "module", "__filename", "__dirname"], {
+			filename: shown.name,
+			importModuleDynamically: vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+		});
+	} catch (error) {
+		if (!shown.script && isModule(source))
+			return undefined;
+		shown.line = lineOf(error);
+		error.stack = withoutRunner(error.stack);
+		throw error;
+	}
+}
+
+function runScript(run, shown) {
+	const main = new Module(shown.name, null);
+	main.filename = shown.name;
+	main.paths = Module._nodeModulePaths(process.cwd());
+	process.mainModule = main;
+	const require = Module.createRequire(shown.name);
+	require.main = main;
+	main.require = require;
+	// A bound function in the next tick: no frame of ours is below the code's own, and ticks and promises that it
+	// makes come in the same order as in a main script.
+	process.nextTick(run.bind(main.exports, main.exports, require, main, file, process.cwd()));
+}
+
+// The module gets an address in the working directory, its source comes from FILE: hooks are the only way that node has.
+function runModule(source, shown) {
+	const { pathToFileURL } = require("node:url");
+	const url = pathToFileURL(shown.name).href.replace("%5Bcode%5D", "[code]");
+	globalThis.require ??= Module.createRequire(shown.name); // with await and require in one text, both work
+	if (Module.registerHooks) {
+		Module.registerHooks({
+			resolve: (wanted, context, next) =>
+				wanted === url ? { url, format: "module", shortCircuit: true } : next(wanted, context),
+			load: (wanted, context, next) =>
+				wanted === url ? { format: "module", source, shortCircuit: true } : next(wanted, context),
+		});
+	} else {
+		const hooks = `let url, source;
+export function initialize(data) { ({ url, source } = data); }
+export function resolve(wanted, context, next) {
+	return wanted === url ? { url, format: "module", shortCircuit: true } : next(wanted, context);
+}
+export function load(wanted, context, next) {
+	return wanted === url ? { format: "module", source, shortCircuit: true } : next(wanted, context);
+}`;
+		Module.register("data:text/javascript," + encodeURIComponent(hooks), { data: { url, source } });
+	}
+	shown.compiling = false;
+	let settled = false;
+	// What is thrown stays unhandled, so that node prints it as ever.
+	import(url).then(() => { settled = true; }, (error) => {
+		settled = true;
+		shown.failure = error;
+		throw error;
+	});
+	process.on("beforeExit", () => {
+		if (!settled)
+			process.exitCode ??= 13; // as node says: an await at the top level that nothing can end
+	});
+}
+
+// Writes to a pipe that is full are otherwise queued, and process.exit drops the queue.
+function block(stream) {
+	stream._handle?.setBlocking?.(true);
+}
+
+// compileFunction needs a constant that is called experimental to give the code an import() like any other's; the
+// warning about it, once in a process, is not the code's business.
+function withoutWarning() {
+	const { emitWarning } = process;
+	process.emitWarning = function (text, ...more) {
+		if (!String(text).startsWith("vm.USE_MAIN_CONTEXT_DEFAULT_LOADER"))
+			return Reflect.apply(emitWarning, this, [text, ...more]);
+		process.emitWarning = emitWarning;
+	};
+}
+
+function main() {
+	const source = fs.readFileSync(file, "utf8");
+	const extension = path.extname(file);
+	// Named like node's own [eval]: nothing in the working directory has this name.
+	const shown = { name: path.resolve(name || "[code].js"), script: extension === ".cjs", source, compiling: true };
+	process.argv = [process.argv[0], file, ...args];
+	block(process.stdout);
+	block(process.stderr);
+	if (channel.socket)
+		process.on("uncaughtExceptionMonitor", (error, origin) => report(error, origin, shown));
+	withoutWarning();
+	const run = extension === ".mjs" ? undefined : compile(source, shown);
+	if (run) {
+		shown.compiling = false;
+		runScript(run, shown);
+	} else {
+		if (!name)
+			shown.name = path.resolve("[code].mjs");
+		runModule(source, shown);
+	}
+}
+
+main();

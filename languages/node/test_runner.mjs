@@ -1,0 +1,201 @@
+// The runner on the host's node, without a box: each rule of README.md. The result channel is a SOCK_SEQPACKET pair, which
+// node cannot make: a few lines of python hold the host's end.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const runner = path.join(path.dirname(fileURLToPath(import.meta.url)), "run", "runner.cjs");
+const root = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), "ks-node-"));
+const work = path.join(root, "work"), codeDir = path.join(root, "code");
+fs.mkdirSync(path.join(work, "node_modules", "pkg"), { recursive: true });
+fs.mkdirSync(codeDir);
+fs.writeFileSync(path.join(work, "node_modules", "pkg", "index.js"), "module.exports = { hi: 1 };\n");
+fs.writeFileSync(path.join(work, "util.mjs"), "export let count = 0;\nexport function inc() { count++; }\n");
+fs.writeFileSync(path.join(work, "old.js"), "exports.old = 6;\n");
+process.on("exit", () => fs.rmSync(root, { recursive: true }));
+
+const host = `
+import json, os, socket, struct, subprocess, sys, threading
+close_after = int(sys.argv[1])
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+argv = [a if a != "FD" else str(theirs.fileno()) for a in sys.argv[2:]]
+p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[theirs.fileno()])
+theirs.close()
+frames, data, last = [], b"", 0
+def pump():
+    global data, last
+    while True:
+        d = ours.recv(24 + 65537)
+        if not d: return
+        magic, version, kind, flags, call, number, total, offset = struct.unpack_from("<4sBBHIIII", d)
+        assert (magic, version, flags, call) == (b"KRN1", 1, 0, 0)
+        if offset == 0:
+            assert number > last
+            last, data = number, b""
+        assert offset == len(data) and number == last
+        data += d[24:]
+        if len(data) < total: continue
+        parts, rest = [], data
+        while rest:
+            key_len, data_len = struct.unpack_from("<HI", rest)
+            parts.append([rest[6:6 + key_len - 1].decode(), rest[6 + key_len:6 + key_len + data_len].decode()])
+            rest = rest[6 + key_len + data_len:]
+        frames.append([kind, parts])
+        if close_after == len(frames): return ours.close()
+        ours.send(struct.pack("<4sBBHIIII", b"KRN1", 1, 7, 0, call, number, 0, 0))
+t = threading.Thread(target=pump); t.start()
+out, err = p.communicate(timeout=60); t.join()
+print(json.dumps(dict(status=p.returncode, out=out.decode(), err=err.decode(), frames=frames)))
+`;
+
+function run(code, { name = "", args = [], extension = ".js", fd = "FD", closeAfter = -1 } = {}) {
+	const file = path.join(codeDir, "main" + extension);
+	fs.writeFileSync(file, code);
+	const done = spawnSync("python3", ["-c", host, String(closeAfter), process.execPath, runner, fd, name, file, ...args],
+		{ cwd: work, encoding: "utf8", maxBuffer: 1 << 26 });
+	assert.equal(done.status, 0, done.stderr);
+	return JSON.parse(done.stdout);
+}
+
+// What node alone makes of the same code as a file of the working directory.
+function bare(code, extension) {
+	const file = path.join(work, "bare" + extension);
+	fs.writeFileSync(file, code);
+	const done = spawnSync(process.execPath, [file], { cwd: work, encoding: "utf8", maxBuffer: 1 << 26 });
+	fs.unlinkSync(file);
+	return done;
+}
+
+function error(done) {
+	const found = done.frames.filter(([kind]) => kind === 4);
+	assert.equal(found.length, 1);
+	return found[0][1];
+}
+
+const value = (parts, key) => parts.find(([k]) => k === key)?.[1];
+const frames = (parts) => parts.filter(([k]) => k === "frame").map(([, v]) => v.split("\0"));
+
+test("require, import, arguments and the names of a CommonJS module", () => {
+	const done = run("console.log(require('pkg').hi, require('./old').old, require.main === module, this === exports);" +
+		"console.log(JSON.stringify([__filename, __dirname, process.argv.slice(1)]));" +
+		"import('./util.mjs').then((m) => console.log(Object.keys(m)))", { args: ["-a", "b"] });
+	const file = path.join(codeDir, "main.js");
+	assert.deepEqual(done, { status: 0, err: "", frames: [],
+		out: `1 6 true true\n${JSON.stringify([file, work, [file, "-a", "b"]])}\n[ 'count', 'inc' ]\n` });
+});
+
+test("ES modules are found by their syntax or their name", () => {
+	for (const [code, options] of [
+		["import { count, inc } from './util.mjs'; import p from 'pkg'; inc(); console.log(count, p.hi)", {}],
+		["export const x = 1; import p from 'pkg'; console.log(1, p.hi)", {}],
+		["console.log(await Promise.resolve(1), require('pkg').hi)", {}],
+		["for await (const x of ['1 1']) console.log(x)", {}],
+		["const f = async () => 1; if (true) { console.log(...[await f(), await f()]) }", {}],
+		["import('./util.mjs'); const x = [1, 1]; console.log(x.join(' ')); // await", {}],
+		["console.log(this === undefined ? '1 1' : 'not a module')", { extension: ".mjs" }],
+	]) {
+		const done = run(code, options);
+		assert.deepEqual([done.status, done.out, done.err], [0, "1 1\n", ""], code);
+	}
+	assert.match(run("const a = await 1;\nlet b = ;").err, /SyntaxError/);
+	const done = run("import fs from 'node:fs'", { extension: ".cjs" });
+	assert.equal(done.status, 1);
+	assert.match(done.err, /SyntaxError: Cannot use import statement outside a module/);
+	assert.equal(run("console.log(import.meta.url)").out, `file://${work}/[code].mjs\n`);
+});
+
+test("output, exit codes and signals are those of bare node", () => {
+	for (const [code, extension] of [
+		["process.exit(300)", ".js"], ["process.exitCode = 3", ".js"], ["return 5", ".js"], ["", ".js"],
+		["console.log('a'); console.error('b')", ".js"],
+		["process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 1000)", ".js"],
+		["process.nextTick(() => console.log(1)); Promise.resolve().then(() => console.log(2)); setImmediate(() => console.log(3))",
+			".js"],
+		["await new Promise(() => {})", ".mjs"], ["process.exit()", ".mjs"], ["process.on('exit', (c) => console.log(c))", ".js"],
+		["'use strict'; console.log((function () { return this })())", ".js"],
+		["console.log(require('fs').readFileSync(0, 'utf8').length)", ".js"],
+	]) {
+		const want = bare(code, extension), done = run(code, { extension: extension === ".mjs" ? ".mjs" : ".js" });
+		assert.equal(done.status, want.signal ? -os.constants.signals[want.signal] : want.status, code);
+		assert.equal(done.out, want.stdout, code);
+		if (want.status !== 13)
+			assert.equal(done.err, want.stderr, code);
+	}
+});
+
+test("process.exit loses nothing that was written", () => {
+	const done = run("process.stdout.write('x'.repeat(3000000)); process.stderr.write('y'.repeat(300000)); process.exit(0)");
+	assert.deepEqual([done.out.length, done.err.length], [3000000, 300000]);
+});
+
+test("an error: node's own text, and a frame with the code's frames", () => {
+	const done = run("\nfunction f() {\n  null.x;\n}\nconsole.log('out');\nf();\n");
+	const name = path.join(work, "[code].js");
+	assert.deepEqual([done.status, done.out], [1, "out\n"]);
+	assert.ok(done.err.startsWith(`${name}:3\n  null.x;\n       ^\n\nTypeError: Cannot read properties of null (reading 'x')\n    at f (`));
+	assert.ok(!done.err.includes("runner.cjs"));
+	const parts = error(done);
+	assert.deepEqual(parts.slice(0, 3), [["name", "TypeError"], ["message", "Cannot read properties of null (reading 'x')"],
+		["phase", "run"]]);
+	assert.deepEqual(frames(parts), [["6", "1", name, "Object.<anonymous>", "f();"], ["3", "8", name, "f", "  null.x;"]]);
+	assert.ok(value(parts, "traceback").startsWith("TypeError: Cannot read"));
+	const module = run("import fs from 'fs';\n\nthrow new RangeError('esm')");
+	assert.ok(module.err.startsWith(`file://${work}/[code].mjs:3\nthrow new RangeError('esm')\n      ^\n\nRangeError: esm\n`));
+	assert.equal(value(error(module), "phase"), "run");
+	assert.deepEqual(frames(error(module))[0].slice(0, 3), ["3", "7", path.join(work, "[code].mjs")]);
+});
+
+test("errors of every kind", () => {
+	assert.equal(value(error(run("throw 'str'")), "message"), "str");
+	assert.equal(value(error(run("throw null")), "message"), "null");
+	assert.equal(value(error(run("throw { toString() { throw 1 } }")), "message"), "an exception that cannot be shown");
+	assert.equal(value(error(run("throw new Error('x', { cause: new TypeError('c') })")), "cause"), "TypeError: c");
+	const rejected = run("Promise.reject(new Error('r'))");
+	assert.deepEqual([rejected.status, value(error(rejected), "phase")], [1, "unhandled_rejection"]);
+	const caught = run("process.on('uncaughtException', (e) => { console.log('caught', e.message); }); throw new Error('x')");
+	assert.deepEqual([caught.status, caught.out], [0, "caught x\n"]);
+});
+
+test("a syntax error: nothing runs, the line is told", () => {
+	const done = run("console.log('never');\nlet b = (2");
+	assert.deepEqual([done.status, done.out], [1, ""]);
+	assert.ok(!done.err.includes("runner.cjs"));
+	const name = path.join(work, "[code].js");
+	assert.ok(done.err.startsWith(`${name}:2\nlet b = (2\n`));
+	assert.deepEqual([value(error(done), "name"), value(error(done), "phase")], ["SyntaxError", "compile"]);
+	assert.deepEqual(frames(error(done)), [["2", "0", name, "", "let b = (2"]]);
+	const module = run("import fs from 'fs';\nconsole.log('never');\nlet a = ;");
+	assert.deepEqual([module.status, module.out, value(error(module), "phase")], [1, "", "compile"]);
+	assert.match(module.err, /\[code\]\.mjs:3\nlet a = ;\n {8}\^\n\nSyntaxError: Unexpected token ';'\n/);
+	assert.equal(value(error(run("JSON.parse('{')")), "phase"), "run");
+});
+
+test("the name that the caller gave", () => {
+	const done = run("\nthrow new Error('x')", { name: "src/a.js" });
+	assert.ok(done.err.startsWith(path.join(work, "src/a.js") + ":2\n"));
+	assert.equal(frames(error(done))[0][2], path.join(work, "src/a.js"));
+});
+
+test("the channel closed by the host, by the code, replaced, absent", () => {
+	assert.equal(run("console.log(1); throw new Error('x')", { closeAfter: 1 }).frames.length, 1);
+	const find = "const fs = require('fs'); const fd = fs.readdirSync('/proc/self/fd').map(Number).find((n) => " +
+		"{ try { return n > 2 && fs.fstatSync(n).isSocket() } catch { return false } });\n";
+	const closed = run(find + "fs.closeSync(fd); throw new Error('x')");
+	assert.deepEqual([closed.status, closed.frames], [1, []]);
+	assert.match(closed.err, /Error: x/);
+	const replaced = run(find + "fs.closeSync(fd); fs.openSync('mine', 'w'); throw new Error('x')");
+	assert.deepEqual([replaced.status, replaced.frames, fs.readFileSync(path.join(work, "mine"), "utf8")], [1, [], ""]);
+	const absent = run("throw new Error('x')", { fd: "-1" });
+	assert.equal(absent.status, 1);
+	assert.match(absent.err, /Error: x/);
+});
+
+test("workers can be made from __filename", () => {
+	const done = run("const { Worker, isMainThread } = require('worker_threads');" +
+		"if (isMainThread) new Worker(__filename); else console.log('worker')");
+	assert.deepEqual([done.status, done.out], [0, "worker\n"]);
+});

@@ -1,0 +1,48 @@
+/* python: starts the interpreter on our runner (run/runner.py), which makes the caller's file the real __main__. No -I and
+ * no -E: every PYTHON* variable of the request works as in plain python. The runner survives whatever is importable,
+ * because it imports nothing but what is built into the interpreter. */
+#include "../common.h"
+
+static int prepare(void *self, const struct kern_run *run, struct kern_host *host)
+{
+	char runner[KERN_PATH_MAX], path[KERN_PATH_MAX], fd[16];
+
+	(void)self;
+	if (!run->runner_dir)
+		return host->fail(host, NULL, "the run directory with runner.py is missing");
+	if (snprintf(runner, sizeof(runner), "%s/runner.py", run->runner_dir) >= (int)sizeof(runner))
+		return host->fail(host, NULL, "the path of the runner is too long");
+	(void)snprintf(fd, sizeof(fd), "%d", run->result_fd);
+	if (kern_place_code(run, host, "main.py", path) < 0)
+		return -1;
+	/* The box's locale says UTF-8 already; this says it to an interpreter that does not know the locale. */
+	if (host->set_env(host, "PYTHONUTF8", "1") < 0)
+		return -1;
+	const char *const words[] = { run->interpreter, runner, fd, run->filename ? run->filename : path, path };
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (host->add_arg(host, words[i]) < 0)
+			return -1;
+	return kern_add_args(run, host);
+}
+
+static const char *const programs[] = { "python3", "python", NULL };
+static const char *const aliases[] = { "python3", "py", NULL };
+static const struct kern_language python = {
+	.size = sizeof(python),
+	.flags = KERN_CAN_RICH,
+	.name = "python",
+	.programs = programs,
+	.file_name = "main.py",
+	.aliases = aliases,
+};
+static const struct kern_language *const languages[] = { &python, NULL };
+static const struct kern_ops ops = { .size = sizeof(ops), .prepare = prepare };
+
+const struct kern_plugin kern_plugin_v1 = {
+	.abi = KERN_PLUGIN_ABI,
+	.size = sizeof(kern_plugin_v1),
+	.name = "python",
+	.version = "1",
+	.languages = languages,
+	.ops = &ops,
+};

@@ -1,0 +1,200 @@
+# runner.py RESULT_FD NAME FILE ARGS...: runs FILE as the real __main__, shown as NAME, and sends its value and errors.
+#
+# This file is compiled at each start and shares its interpreter with the caller's code, so it is short, imports only
+# what is built into every interpreter (a json.py in the workspace cannot get in the way), and keeps what is needed less
+# often in rich.py, errors.py and awaits.py. README.md has the rules that it follows.
+plain = dict(globals())  # first: just what `python FILE` finds in its namespace, whatever the version
+
+import sys  # noqa: E402
+import _ast  # noqa: E402
+import _thread  # noqa: E402
+import builtins  # noqa: E402
+import posix  # noqa: E402
+
+HERE = __file__.rpartition("/")[0] + "/"
+DISPLAY, UPDATE, CLEAR, ERROR, VALUE = 1, 2, 3, 4, 5
+HEADER, PIECE = 24, 65536
+ONLY_AST, TOP_LEVEL_AWAIT, COROUTINE = 0x400, 0x2000, 0x80  # of ast and inspect, which cost too much to import
+
+
+class Channel:
+    """Frames out, acknowledgements in. It may be gone at any time (the code can close it): then nothing is sent."""
+
+    def __init__(self, fd):
+        self.fd, self.id, self.pid = fd, 0, posix.getpid()
+        self.lock, self.busy = _thread.RLock(), False
+        self.socket = self.identity()
+        if self.socket:
+            posix.set_inheritable(fd, False)
+
+    def identity(self):
+        try:
+            found = posix.fstat(self.fd)
+            return found.st_dev, found.st_ino
+        except (OSError, OverflowError):
+            return None
+
+    def usable(self):
+        # Not in a forked child, whose frames would get between ours, and not when another file has the number now.
+        return self.socket is not None and self.pid == posix.getpid() and self.socket == self.identity()
+
+    def send(self, kind, parts):
+        """Returns when the host has recorded the frame, after all that was printed before it. False: not sent."""
+        data = bytearray()
+        for key, value in parts:
+            key = key.encode() + b"\0"
+            data += len(key).to_bytes(2, "little") + len(value).to_bytes(4, "little") + key + value
+        flush()
+        with self.lock:
+            if self.busy or not self.usable():  # busy: a signal handler displays in the middle of a display
+                return False
+            self.busy = True
+            try:
+                self.id += 1
+                self.write(kind, data)
+                self.await_ack()
+                return True
+            except OSError:
+                self.socket = None
+                return False
+            finally:
+                self.busy = False
+
+    def write(self, kind, data):
+        start = b"KRN1" + bytes((1, kind, 0, 0, 0, 0, 0, 0)) + self.id.to_bytes(4, "little")
+        start += len(data).to_bytes(4, "little")
+        for offset in range(0, len(data) or 1, PIECE):
+            piece = start + offset.to_bytes(4, "little") + data[offset:offset + PIECE]
+            self.blocking(posix.write, piece)
+
+    def await_ack(self):
+        while self.socket:
+            reply = self.blocking(posix.read, HEADER)
+            if len(reply) < HEADER:
+                self.socket = None  # the host has closed its end
+            elif reply[12:16] == self.id.to_bytes(4, "little"):  # else of a frame whose wait was interrupted
+                break
+
+    def blocking(self, call, argument):
+        try:
+            return call(self.fd, argument)
+        except BlockingIOError:
+            posix.set_blocking(self.fd, True)
+            return call(self.fd, argument)
+
+
+def flush():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError, RuntimeError):  # the last: in a signal handler, during a flush
+            pass
+
+
+def part(name):
+    """A rarely needed file of this directory as a module, without a look at sys.path."""
+    module = sys.modules.get("_kern_" + name)
+    if module is None:
+        module = type(sys)("_kern_" + name)
+        with open(HERE + name + ".py", "rb") as file:
+            exec(compile(file.read(), HERE + name + ".py", "exec", 0, True), module.__dict__)
+        sys.modules[module.__name__] = module
+    return module
+
+
+def display(*objects, **options):
+    return part("rich").display(*objects, **options)
+
+
+def displayhook(value):
+    if value is None or not channel.usable():
+        return
+    if type(value).__module__ == "builtins":  # has nothing but a repr
+        channel.send(VALUE, [("text/plain", text_of(value))])
+    else:
+        part("rich").show(VALUE, value)
+
+
+def text_of(value):
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = "<%s object; its repr raised %s>" % (type(value).__name__, type(error).__name__)
+    if len(text) > 1 << 20:
+        text = text[:1 << 20] + "... (%d more characters)" % (len(text) - (1 << 20))
+    return utf8(text)
+
+
+def utf8(text):
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # lone surrogates
+        return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text).encode()
+
+
+def suppressed(statement, source):
+    """Is there a semicolon behind the last expression?"""
+    lines = source.splitlines(True)[statement.end_lineno - 1:]
+    lines[0] = lines[0][statement.end_col_offset:]
+    return b"".join(lines).lstrip(b" \t\f\\\r\n").startswith(b";")
+
+
+def parse(source, name):
+    """Two code objects: all statements, and the last expression, or None. The expression keeps its node, so its line."""
+    tree = compile(source, name, "exec", ONLY_AST | TOP_LEVEL_AWAIT, True)
+    last = tree.body[-1] if tree.body else None
+    value = None
+    if isinstance(last, _ast.Expr) and not suppressed(last, source):
+        tree.body.pop()
+        value = compile(_ast.Expression(last.value), name, "eval", TOP_LEVEL_AWAIT, True)
+    return compile(tree, name, "exec", TOP_LEVEL_AWAIT, True), value
+
+
+def execute(statements, value, namespace):
+    if (statements.co_flags | (value.co_flags if value else 0)) & COROUTINE:
+        return part("awaits").execute(statements, value, namespace)
+    exec(statements, namespace)
+    return eval(value, namespace) if value else None
+
+
+def main():
+    global channel
+    me, fd, name, path = sys.argv[:4]
+    sys.argv[:4] = [path]
+    channel = Channel(int(fd))
+    builtins.display = display
+    sys.displayhook = displayhook
+    if not getattr(sys.flags, "safe_path", False):
+        try:
+            sys.path[0] = posix.getcwd()
+        except OSError:
+            sys.path[0] = ""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.reconfigure(line_buffering=True)
+    module = type(sys)("__main__")
+    plain.update(__file__=path, __loader__=type(plain["__loader__"])("__main__", path))
+    module.__dict__.clear()
+    module.__dict__.update(plain)
+    sys.modules["_kern_runner"] = sys.modules["__main__"]  # rich.py and errors.py find us here
+    sys.modules["__main__"] = module
+    with open(path, "rb") as file:
+        source = file.read()
+    if source.startswith(b"\xef\xbb\xbf"):
+        source = source[3:]
+    phase = "compile"
+    try:
+        code = parse(source, name)
+        phase = "run"
+        value = execute(*code, module.__dict__)
+        sys.displayhook(value)  # the one that is set now
+        return
+    except SystemExit:
+        raise
+    except BaseException:
+        failure = sys.exc_info()
+    # Behind the handler, so that this exception is not the context of another.
+    part("errors").report(failure, phase, name, path, source)
+
+
+main()

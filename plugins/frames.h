@@ -1,0 +1,46 @@
+/* frames.h: the result channel's wire format on the host's side. Pure functions over bytes: who reads and writes the
+ * socket is the session. Everything that comes in is hostile. plugins/README.md describes the format. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "plugins/kern_plugin.h"
+
+#define KS_FRAME_HEADER 24
+#define KS_FRAME_PIECE 65536			      /* payload bytes in one datagram */
+#define KS_FRAME_DATAGRAM (KS_FRAME_HEADER + KS_FRAME_PIECE) /* read with a buffer one byte larger and MSG_TRUNC */
+#define KS_FRAME_BYTES ((size_t)64 << 20)	      /* payload of one frame */
+#define KS_FRAME_PARTS 128
+#define KS_FRAME_KEY 127 /* characters in a key */
+#define KS_FRAMES_PER_CALL 1000
+
+enum ks_frames_status {
+	KS_FRAMES_MORE,	    /* the datagram was a piece of a frame that is not complete yet */
+	KS_FRAMES_COMPLETE, /* *ret is a frame, valid until the next feed; handle it, then send its ack */
+	KS_FRAMES_DROPPED,  /* complete but over the limit of frames: only ret->id and ret->call are set; send its ack */
+	KS_FRAMES_CORRUPT,  /* the channel broke the rules: close it. So says every later feed, too */
+};
+
+struct ks_frames {
+	struct ks_buf payload;
+	uint32_t id, total, call; /* of the frame that is being put together */
+	uint8_t type;
+	bool open;	    /* there is one */
+	bool corrupt;
+	bool limit;	    /* frames were dropped */
+	uint32_t last_id;
+	unsigned count;	    /* frames begun in this call */
+	const char *reason; /* why corrupt, for a log line; a constant */
+	struct kern_part parts[KS_FRAME_PARTS];
+};
+
+/* An all-zero struct ks_frames is ready to use. */
+enum ks_frames_status ks_frames_feed(struct ks_frames *frames, const void *datagram, size_t len, struct kern_frame *ret);
+/* A channel that lives longer than one call (a kernel): counts anew, ids go on. */
+void ks_frames_next_call(struct ks_frames *frames);
+void ks_frames_free(struct ks_frames *frames);
+/* The datagram that tells the box that the frame has been recorded in its place in the output. */
+void ks_frames_ack(uint32_t call, uint32_t id, uint8_t ret[static KS_FRAME_HEADER]);

@@ -1,0 +1,173 @@
+/* messages_kernel.c: tables of kernels and shells. None of them is in this build. */
+#include "proto/tables.h"
+
+#define RUN_ID KS_DOC(STRING, "runId", KS_HANDLE_RULE, .text = "Chosen by the client; absent: by the server.")
+#define SESSION KS_DOC(STRING, "sessionId", KS_MUST, KS_HANDLE_RULE, .text = "The session.")
+#define KERNEL KS_DOC(STRING, "kernelId", KS_MUST, KS_HANDLE_RULE, .text = "The kernel.")
+#define SHELL KS_DOC(STRING, "shellId", KS_MUST, KS_HANDLE_RULE, .text = "The shell.")
+#define TIMEOUT(absent)                                                                                                \
+	KS_DOC(INT, "timeoutMs", .min = 1, .max = KS_MAX_TIMEOUT_MS, .unit = "ms",                                     \
+	       .text = "Deadline of each run; absent: " absent)
+#define ENV                                                                                                            \
+	KS_DOC(PAIRS, "env", .max = 256, .item_max = KS_WORD_BYTES, .key_pattern = KS_P_ENV_NAME,                      \
+	       .pattern = KS_P_ONE_LINE, .text = "Added to the session's environment.")
+#define CWD KS_DOC(STRING, "cwd", .min = 1, .max = KS_PATH_BYTES, .text = "Working directory; absent: the session's.")
+#define STREAM KS_DOC(ENUM, "stream", .choices = ks_stream_words, .fallback = "\"off\"", .text = "As in run/code.")
+
+static const struct ks_field kernel_open_fields[] = {
+	KS_DOC(STRING, "kernelId", KS_HANDLE_RULE, .text = "Chosen by the client; absent: by the server."),
+	SESSION,
+	KS_DOC(STRING, "language", .min = 1, .max = 32, .pattern = KS_P_LANGUAGE, .fallback = "\"python\"",
+	       .text = "Its language."),
+	TIMEOUT("the session's."),
+	ENV,
+	CWD,
+	KS_DOC(INT, "memoryMb", .min = 4, .max = KS_MAX_MEMORY_MB, .unit = "MiB", .text = "Absent: the session's."),
+};
+KS_PARAMS(ks_kernel_open_params, "KernelOpenParams", kernel_open_fields,
+	  .text = "An interpreter that keeps its state.");
+static const struct ks_field kernel_open_result_fields[] = {
+	KS_DOC(STRING, "kernelId", KS_MUST, .text = "The kernel."),
+	KS_DOC(STRING, "language", KS_MUST, .text = "Its language."),
+	KS_DOC(STRING, "interpreter", KS_MUST, .text = "Its path in the image."),
+};
+KS_TABLE(ks_kernel_open_result, "KernelOpenResult", kernel_open_result_fields, .text = "The kernel.");
+
+static const struct ks_field kernel_run_fields[] = {
+	RUN_ID,
+	KERNEL,
+	KS_DOC(TEXT, "code", KS_MUST, .max = KS_CODE_BYTES, .text = "The cell."),
+	TIMEOUT("the kernel's."),
+	KS_DOC(BOOL, "allowInput", .fallback = "false", .text = "The cell may ask for input."),
+	STREAM,
+	KS_DOC(ENUM, "encoding", .choices = ks_encoding_words, .fallback = "\"utf8\"", .text = "As in run/code."),
+	KS_DOC(STRING, "filename", .min = 1, .max = KS_PATH_BYTES, .text = "Its name in messages."),
+};
+KS_PARAMS(ks_kernel_run_params, "KernelRunParams", kernel_run_fields, .text = "A cell.");
+static const char *const cell_words[] = { "ok", "error", "interrupted", "dead", NULL };
+static const struct ks_field kernel_run_result_fields[] = {
+	KS_DOC(WORD, "cellStatus", KS_MUST, .choices = cell_words, .text = "How the cell ended; a claim unless dead."),
+	KS_DOC(INT, "executionCount", .text = "From 1."),
+	KS_DOC(BOOL, "stateKept", KS_MUST, .text = "The kernel lives on."),
+};
+const struct ks_schema ks_kernel_run_result = { .name = "KernelRunResult",
+						.text = "An ExecutionResult, and:",
+						.parts = { { ks_run_result_fields, KS_RUN_RESULT_FIELDS },
+							   KS_FIELDS(kernel_run_result_fields) } };
+
+static const struct ks_field kernel_interrupt_fields[] = {
+	KERNEL,
+	KS_DOC(STRING, "runId", KS_HANDLE_RULE, .text = "Only when this run is the one."),
+};
+KS_PARAMS(ks_kernel_interrupt_params, "KernelInterruptParams", kernel_interrupt_fields, .text = "Which kernel.");
+static const struct ks_field kernel_interrupt_result_fields[] = {
+	KS_DOC(BOOL, "running", KS_MUST, .text = "Something was running."),
+};
+KS_TABLE(ks_kernel_interrupt_result, "KernelInterruptResult", kernel_interrupt_result_fields, .text = "At once.");
+
+static const struct ks_field kernel_handle_fields[] = { KERNEL };
+KS_PARAMS(ks_kernel_handle_params, "KernelHandleParams", kernel_handle_fields, .text = "Which kernel.");
+
+static const char *const state_words[] = { "idle", "busy", "dead", NULL };
+static const struct ks_field kernel_item_fields[] = {
+	KS_DOC(STRING, "kernelId", KS_MUST, .text = "The kernel."),
+	KS_DOC(STRING, "sessionId", KS_MUST, .text = "Its session."),
+	KS_DOC(STRING, "language", KS_MUST, .text = "Its language."),
+	KS_DOC(WORD, "state", KS_MUST, .choices = state_words, .text = "What it is doing."),
+};
+static KS_TABLE(kernel_item, "KernelItem", kernel_item_fields, .text = "A kernel.");
+static const struct ks_field kernel_list_fields[] = {
+	KS_DOC(LIST, "kernels", .flags = KS_F_REQUIRED | KS_F_MAY_BLOB, .sub = &kernel_item,
+	       .text = "In the order of opening."),
+};
+KS_TABLE(ks_kernel_list_result, "KernelListResult", kernel_list_fields, .text = "The kernels.");
+
+static const struct ks_field kernel_state_fields[] = {
+	KS_DOC(STRING, "kernelId", KS_MUST, .text = "The kernel."),
+	KS_DOC(WORD, "state", KS_MUST, .choices = state_words, .text = "What it does now."),
+	KS_DOC(OBJECT, "fault", .sub = &ks_fault, .text = "Why it is dead."),
+};
+KS_TABLE(ks_kernel_state, "KernelState", kernel_state_fields, .text = "A kernel changed its state.");
+
+#define OUTPUT                                                                                                         \
+	KS_DOC(WORD, "stream", KS_MUST, .choices = ks_output_words, .text = "Which."),                                 \
+		KS_DOC(STRING, "text", .text = "The bytes as text; a code point is never split."),                     \
+		KS_DOC(BASE64, "base64", .text = "Instead of text.")
+
+static const struct ks_field kernel_output_fields[] = { KS_DOC(STRING, "kernelId", KS_MUST, .text = "The kernel."),
+							OUTPUT };
+KS_TABLE(ks_kernel_output, "KernelOutput", kernel_output_fields, .text = "Bytes between cells.");
+
+static const struct ks_field input_wanted_fields[] = {
+	KS_DOC(STRING, "runId", KS_MUST, .text = "The run; answer with run/stdin."),
+	KS_DOC(STRING, "prompt", KS_MUST, .text = "What to show."),
+	KS_DOC(BOOL, "password", KS_MUST, .text = "Do not show what is typed."),
+};
+KS_TABLE(ks_input_wanted, "InputWanted", input_wanted_fields, .text = "The code waits for a line.");
+
+/* ---- shells ---- */
+
+#define ROWS KS_DOC(INT, "rows", .min = 1, .max = 1000, .fallback = "24", .text = "Of the terminal.")
+#define COLS KS_DOC(INT, "cols", .min = 1, .max = 1000, .fallback = "80", .text = "Of the terminal.")
+
+static const char *const mode_words[] = { "pipes", "pty", NULL };
+static const struct ks_field shell_open_fields[] = {
+	KS_DOC(STRING, "shellId", KS_HANDLE_RULE, .text = "Chosen by the client; absent: by the server."),
+	SESSION,
+	KS_DOC(STRINGS, "argv", .min = 1, .max = 1024, .item_max = KS_WORD_BYTES,
+	       .text = "The shell; absent: bash, else sh."),
+	KS_DOC(ENUM, "mode", .choices = mode_words, .fallback = "\"pipes\"",
+	       .text = "Commands with results, or a terminal."),
+	ROWS,
+	COLS,
+	ENV,
+	CWD,
+};
+KS_PARAMS(ks_shell_open_params, "ShellOpenParams", shell_open_fields, .text = "A shell that keeps its state.");
+static const struct ks_field shell_open_result_fields[] = { KS_DOC(STRING, "shellId", KS_MUST, .text = "The shell.") };
+KS_TABLE(ks_shell_open_result, "ShellOpenResult", shell_open_result_fields, .text = "The shell.");
+
+static const struct ks_field shell_run_fields[] = {
+	RUN_ID,
+	SHELL,
+	KS_DOC(STRING, "command", KS_MUST, .min = 1, .max = KS_CODE_BYTES, .text = "What a person would type."),
+	KS_DOC(TEXT, "stdin", .max = KS_TEXT_BYTES, .text = "What the command reads."),
+	TIMEOUT("the shell's."),
+	STREAM,
+	KS_DOC(BOOL, "merge", .fallback = "false", .text = "As in run/code."),
+};
+KS_PARAMS(ks_shell_run_params, "ShellRunParams", shell_run_fields, .text = "A command.");
+static const struct ks_field shell_run_result_fields[] = {
+	KS_DOC(BOOL, "stateKept", KS_MUST, .text = "The shell lives on."),
+};
+const struct ks_schema ks_shell_run_result = { .name = "ShellRunResult",
+					       .text = "An ExecutionResult, and:",
+					       .parts = { { ks_run_result_fields, KS_RUN_RESULT_FIELDS },
+							  KS_FIELDS(shell_run_result_fields) } };
+
+static const struct ks_field shell_write_fields[] = {
+	SHELL,
+	KS_DOC(STRING, "text", .max = 1 << 20, .text = "What to type."),
+	KS_DOC(BASE64, "base64", .max = 1 << 20, .text = "The same as bytes."),
+};
+KS_PARAMS(ks_shell_write_params, "ShellWriteParams", shell_write_fields, .text = "Input for a terminal.");
+static const struct ks_field shell_resize_fields[] = { SHELL, ROWS, COLS };
+KS_PARAMS(ks_shell_resize_params, "ShellResizeParams", shell_resize_fields, .text = "The terminal's new size.");
+static const struct ks_field shell_signal_fields[] = {
+	SHELL,
+	KS_DOC(STRING, "signal", KS_MUST, .min = 1, .max = 16, .pattern = KS_P_SIGNAL, .text = "Without SIG."),
+};
+KS_PARAMS(ks_shell_signal_params, "ShellSignalParams", shell_signal_fields, .text = "A signal for the job in front.");
+static const struct ks_field shell_handle_fields[] = { SHELL };
+KS_PARAMS(ks_shell_handle_params, "ShellHandleParams", shell_handle_fields, .text = "Which shell.");
+
+static const struct ks_field shell_output_fields[] = { KS_DOC(STRING, "shellId", KS_MUST, .text = "The shell."),
+						       OUTPUT };
+KS_TABLE(ks_shell_output, "ShellOutput", shell_output_fields,
+	 .text = "Bytes outside any command; everything of a terminal.");
+static const struct ks_field shell_exited_fields[] = {
+	KS_DOC(STRING, "shellId", KS_MUST, .text = "The shell."),
+	KS_DOC(INT, "exitCode", KS_MUST, .text = "Its exit code."),
+	KS_DOC(STRING, "signal", .text = "What killed it, without SIG."),
+};
+KS_TABLE(ks_shell_exited, "ShellExited", shell_exited_fields, .text = "A shell ended; it is not restarted.");

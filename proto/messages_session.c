@@ -1,0 +1,217 @@
+/* messages_session.c: tables of session/open and its sisters. */
+#include "proto/tables.h"
+
+static const char *const pull_words[] = { "missing", "never", "always", NULL };
+static const char *const start_words[] = { "auto", "cold", "template", "spare", "zygote", NULL };
+static const char *const box_words[] = { "fresh", "resident", NULL };
+static const char *const mount_words[] = { "ro", "rw", NULL };
+const char *const ks_link_words[] = { "refuse", "inside", NULL };
+
+static const struct ks_field mount_fields[] = {
+	{ KS_STRING("source", struct ks_mount_params, source), KS_MUST, .min = 1, .max = KS_PATH_BYTES,
+	  .pattern = KS_P_ABSOLUTE, .text = "A path of the host." },
+	{ KS_STRING("target", struct ks_mount_params, target), KS_MUST, .min = 1, .max = KS_PATH_BYTES,
+	  .pattern = KS_P_ABSOLUTE, .text = "Where the box sees it." },
+	{ KS_ENUM("mode", struct ks_mount_params, mode, mount_words), KS_MUST, .text = "Read only or writable." },
+};
+static KS_TABLE(mount_schema, "Mount", mount_fields, .size = sizeof(struct ks_mount_params),
+		.text = "A path of the host in the box.");
+
+#define T struct ks_session_params
+#define LATER .flags = KS_F_UNSUPPORTED /* not in this build: take the flag off when it is */
+
+static const struct ks_field session_fields[] = {
+	{ KS_STRING("sessionId", T, session_id), KS_HANDLE_RULE,
+	  .text = "Chosen by the client; absent: by the server." },
+	{ KS_STRING("image", T, image), .flags = KS_F_CLI, .min = 1, .max = KS_PATH_BYTES + 32, .fallback = "\"host\"",
+	  .text = "host, dir:/path, oci:/path[:tag], docker-archive:/path or a registry reference." },
+	{ KS_ENUM("pull", T, pull, pull_words), .flags = KS_F_CLI, .fallback = "\"missing\"",
+	  .text = "When to ask the registry; no effect on local images." },
+	{ KS_STRING("workspace", T, workspace), .flags = KS_F_CLI, .min = 1, .max = KS_PATH_BYTES,
+	  .pattern = KS_P_ABSOLUTE,
+	  .text = "A directory of the host that stays; absent: a private one, removed at close." },
+	{ KS_STRING("workspaceTarget", T, workspace_target), .flags = KS_F_CLI, .min = 1, .max = KS_PATH_BYTES,
+	  .pattern = KS_P_ABSOLUTE, .fallback = "\"/workspace\"", .text = "Where the box sees the workspace." },
+	{ KS_STRING("cwd", T, cwd), .flags = KS_F_CLI, .min = 1, .max = KS_PATH_BYTES,
+	  .text = "The working directory in the box; absent: the workspace." },
+	{ KS_INT("memoryMb", T, memory_mb), .flags = KS_F_CLI, .min = 4, .max = KS_MAX_MEMORY_MB, .unit = "MiB",
+	  .text = "Memory cap of each call; absent: a profile's, else 512." },
+	{ KS_INT("cpusMilli", T, cpus_milli), .flags = KS_F_CLI, .min = 10, .max = KS_MAX_CPUS_MILLI,
+	  .unit = "1/1000 CPU", .text = "CPU cap of each call; absent: a profile's, else none." },
+	{ KS_INT("pids", T, pids), .flags = KS_F_CLI, .min = 1, .max = KS_MAX_PIDS, .fallback = "256",
+	  .text = "Processes and threads of each call." },
+	{ KS_INT("timeoutMs", T, timeout_ms), .flags = KS_F_CLI, .min = 1, .max = KS_MAX_TIMEOUT_MS,
+	  .fallback = "30000", .unit = "ms", .text = "Deadline of each call, from the start of its main process." },
+	{ KS_BOOL("network", T, network), .flags = KS_F_CLI | KS_F_RELAXES | KS_F_ONLY_DEFAULT, .fallback = "false",
+	  .text = "Lets the box use the host's network." },
+	{ KS_STRINGS("egressAllow", T, egress_allow), LATER | KS_F_CLI | KS_F_RELAXES, .max = 256, .item_max = 512,
+	  .text = "The only destinations that the box may reach." },
+	{ KS_LIST("mounts", T, mounts, struct ks_mounts, &mount_schema), LATER | KS_F_CLI | KS_F_RELAXES, .max = 64,
+	  .text = "Further paths of the host." },
+	{ KS_PAIRS("tmpfs", T, tmpfs), LATER | KS_F_CLI, .max = 64, .item_max = KS_PATH_BYTES,
+	  .key_pattern = KS_P_ABSOLUTE, .pattern = KS_P_SIZE, .text = "Memory file systems: target to size." },
+	{ KS_STRING("shmSize", T, shm_size), LATER | KS_F_CLI, .min = 2, .max = 16, .pattern = KS_P_SIZE,
+	  .text = "Size of /dev/shm." },
+	{ KS_PAIRS("env", T, env), .flags = KS_F_CLI, .max = 256, .item_max = KS_WORD_BYTES,
+	  .key_pattern = KS_P_ENV_NAME, .pattern = KS_P_ONE_LINE, .text = "Environment of every call." },
+	{ KS_STRING("user", T, user), LATER | KS_F_CLI | KS_F_RELAXES, .min = 1, .max = 64,
+	  .text = "Who the code runs as in the box." },
+	{ KS_BOOL("mapOwner", T, map_owner), .flags = KS_F_CLI | KS_F_RELAXES, .fallback = "false",
+	  .text = "Under root: maps the box's user to the workspace's owner where nothing better works." },
+	{ KS_PAIRS("interpreters", T, interpreters), .max = 64, .item_max = KS_PATH_BYTES + KS_KEY_BYTES,
+	  .key_pattern = KS_P_LANGUAGE, .pattern = KS_P_ABSOLUTE,
+	  .text = "Language to the interpreter's path in the image." },
+	{ KS_STRINGS("preload", T, preload), LATER | KS_F_CLI, .max = 64, .item_max = 256,
+	  .text = "Modules that a zygote loads before any code runs." },
+	{ KS_STRINGS("profiles", T, profiles), LATER | KS_F_CLI, .max = 16, .item_max = 64, .pattern = KS_P_HANDLE,
+	  .text = "Named sets of options, later ones win." },
+	{ KS_STRINGS("capDrop", T, cap_drop), KS_PRESENT(T, has_cap_drop), LATER | KS_F_CLI | KS_F_RELAXES, .max = 64,
+	  .item_max = 32, .fallback = "[\"ALL\"]", .text = "Capabilities to drop; [] keeps Docker's 14." },
+	{ KS_STRING("securityProfile", T, security_profile), LATER | KS_F_CLI | KS_F_RELAXES, .min = 1,
+	  .max = KS_PATH_BYTES, .text = "Another seccomp profile." },
+	{ KS_STRING("apparmor", T, apparmor), LATER | KS_F_CLI, .min = 1, .max = 256,
+	  .text = "AppArmor profile of the box." },
+	{ KS_BOOL("enforceLimits", T, enforce_limits), .flags = KS_F_CLI | KS_F_RELAXES, .fallback = "true",
+	  .text = "false: no memory, CPU and process caps." },
+	{ KS_BOOL("requireLimits", T, require_limits), .flags = KS_F_CLI, .fallback = "false",
+	  .text = "Fail with limits_unenforced where the kernel cannot hold a cap." },
+	{ KS_BOOL("depsReadonly", T, deps_readonly), .flags = KS_F_CLI | KS_F_RELAXES | KS_F_ONLY_DEFAULT,
+	  .fallback = "true", .text = "Installed packages are read only for the code." },
+	{ KS_INT("maxOutputBytes", T, max_output_bytes), .flags = KS_F_CLI, .min = 1, .max = KS_MAX_OUTPUT_BYTES,
+	  .fallback = "67108864", .unit = "bytes", .text = "How much of a call's output is kept; the call runs on." },
+	{ KS_BOOL("trackFiles", T, track_files), .flags = KS_F_CLI, .fallback = "true",
+	  .text = "Report the files that a call changed." },
+	{ KS_INT("workspaceMaxMb", T, workspace_max_mb), LATER | KS_F_CLI, .min = 1, .max = KS_MAX_MEMORY_MB,
+	  .unit = "MiB", .text = "Size cap of a private workspace." },
+	{ KS_INT("prewarm", T, prewarm), .flags = KS_F_CLI | KS_F_ONLY_DEFAULT, .min = 0, .max = 64, .fallback = "0",
+	  .text = "Boxes that are kept ready." },
+	{ KS_ENUM("start", T, start, start_words), .flags = KS_F_CLI, .fallback = "\"auto\"",
+	  .unsupported_choices = 1u << KS_START_SPARE | 1u << KS_START_ZYGOTE, .text = "How boxes are started." },
+	{ KS_ENUM("box", T, box, box_words), .flags = KS_F_CLI, .fallback = "\"fresh\"",
+	  .unsupported_choices = 1u << KS_BOX_RESIDENT, .text = "A box for each call, or one that stays." },
+};
+const struct ks_schema ks_session_params = { .name = "SessionParams",
+					     .text = "What boxes of a session are like.",
+					     .size = sizeof(T),
+					     .parts = { KS_FIELDS(session_fields) } };
+KS_PARAMS(ks_session_open_params, "SessionOpenParams", session_fields, .text = "What boxes of the session are like.",
+	  .size = sizeof(T));
+#undef T
+
+/* ---- results ---- */
+
+static const struct ks_field session_image_fields[] = {
+	KS_DOC(STRING, "ref", KS_MUST, .text = "As asked for."),
+	KS_DOC(STRING, "digest", .text = "Of a registry or OCI image."),
+	KS_DOC(MAP, "interpreters", KS_MUST, .text = "Language to the path that runs it."),
+};
+static KS_TABLE(session_image, "SessionImage", session_image_fields, .text = "What the boxes are made of.");
+
+static const char *const enforced_words[] = { "kernel", "polled", "none", NULL };
+static const struct ks_field effective_limit_fields[] = {
+	KS_DOC(ANY, "value", .text = "The cap; absent: none."),
+	KS_DOC(WORD, "enforced", KS_MUST, .choices = enforced_words, .text = "Who holds it."),
+	KS_DOC(STRING, "reason", .text = "Why not the kernel."),
+};
+static KS_TABLE(effective_limit, "EffectiveLimit", effective_limit_fields, .text = "A limit as it really is.");
+
+static const struct ks_field effective_fields[] = {
+	KS_DOC(OBJECT, "memoryMb", KS_MUST, .sub = &effective_limit, .text = "Memory of a call."),
+	KS_DOC(OBJECT, "pids", KS_MUST, .sub = &effective_limit, .text = "Processes of a call."),
+	KS_DOC(OBJECT, "cpusMilli", KS_MUST, .sub = &effective_limit, .text = "CPU of a call."),
+	KS_DOC(OBJECT, "workspaceMaxMb", .sub = &effective_limit, .text = "Size of the workspace."),
+	KS_DOC(OPEN, "ids", .text = "How user ids are mapped."),
+};
+static KS_TABLE(effective, "Effective", effective_fields, .text = "The limits in force.");
+
+static const struct ks_field note_fields[] = {
+	KS_DOC(STRING, "code", KS_MUST, .text = "Stable, in lower snake_case."),
+	KS_DOC(STRING, "message", KS_MUST, .text = "For a person."),
+};
+static KS_TABLE(note, "Note", note_fields, .text = "Something worth knowing.");
+
+static const struct ks_field session_open_result_fields[] = {
+	KS_DOC(STRING, "sessionId", KS_MUST, .text = "The session."),
+	KS_DOC(STRING, "workspace", KS_MUST, .text = "Its path on the host."),
+	KS_DOC(STRING, "workspaceTarget", KS_MUST, .text = "Its path in the box."),
+	KS_DOC(OBJECT, "image", KS_MUST, .sub = &session_image, .text = "What the boxes are made of."),
+	KS_DOC(OBJECT, "effective", KS_MUST, .sub = &effective, .text = "The limits in force."),
+	KS_DOC(LIST, "notes", KS_MUST, .sub = &note, .text = "What turned out differently than one might think."),
+};
+KS_TABLE(ks_session_open_result, "SessionOpenResult", session_open_result_fields, .text = "The session.");
+
+static const struct ks_field session_handle_fields[] = {
+	{ KS_STRING("sessionId", struct ks_handle_params, session_id), KS_MUST, KS_HANDLE_RULE,
+	  .text = "The session." },
+};
+KS_PARAMS(ks_session_handle_params, "SessionHandleParams", session_handle_fields, .text = "Which session.",
+	  .size = sizeof(struct ks_handle_params));
+
+static const struct ks_field session_item_fields[] = {
+	KS_DOC(STRING, "sessionId", KS_MUST, .text = "The session."),
+	KS_DOC(STRING, "workspace", .text = "Its path on the host."),
+	KS_DOC(STRING, "workspaceTarget", .text = "Its path in the box."),
+	KS_DOC(STRING, "image", .text = "Its image."),
+	KS_DOC(INT, "runs", .text = "Runs of it, waiting ones included."),
+};
+static KS_TABLE(session_item, "SessionItem", session_item_fields, .text = "An open session.");
+static const struct ks_field session_list_fields[] = {
+	KS_DOC(LIST, "sessions", .flags = KS_F_REQUIRED | KS_F_MAY_BLOB, .sub = &session_item,
+	       .text = "In the order of opening."),
+};
+KS_TABLE(ks_session_list_result, "SessionListResult", session_list_fields, .text = "The open sessions.");
+
+static const struct ks_field session_closed_fields[] = {
+	KS_DOC(STRING, "sessionId", KS_MUST, .text = "The session."),
+	KS_DOC(STRING, "reason", KS_MUST, .text = "Why the sidecar ended it."),
+};
+KS_TABLE(ks_session_closed, "SessionClosed", session_closed_fields,
+	 .text = "A session that the sidecar ended by itself.");
+
+/* ---- not in this build ---- */
+
+#define SESSION KS_DOC(STRING, "sessionId", KS_MUST, KS_HANDLE_RULE, .text = "The session.")
+
+static const struct ks_field setup_fields[] = {
+	SESSION,
+	KS_DOC(STRING, "command", KS_MUST, .min = 1, .max = KS_WORD_BYTES,
+	       .text = "A shell command, with the network on."),
+	KS_DOC(INT, "timeoutMs", .min = 1, .max = KS_MAX_TIMEOUT_MS, .unit = "ms",
+	       .text = "Absent: the larger of the session's and 120 s."),
+	KS_DOC(ENUM, "stream", .choices = ks_stream_words, .fallback = "\"off\"", .text = "As in run/code."),
+};
+KS_PARAMS(ks_session_setup_params, "SessionSetupParams", setup_fields, .text = "Prepares the session's file system.");
+static const struct ks_field setup_result_fields[] = {
+	KS_DOC(BOOL, "cached", KS_MUST, .text = "The same setup had been done before."),
+};
+const struct ks_schema ks_session_setup_result = { .name = "SessionSetupResult",
+						   .text = "An ExecutionResult, and:",
+						   .parts = { { ks_run_result_fields, KS_RUN_RESULT_FIELDS },
+							      KS_FIELDS(setup_result_fields) } };
+
+#define LINKS                                                                                                          \
+	KS_DOC(ENUM, "links", .choices = ks_link_words, .fallback = "\"refuse\"",                                      \
+	       .text = "What to do with symbolic links.")
+#define ARCHIVE                                                                                                        \
+	KS_DOC(STRING, "path", .min = 1, .max = KS_PATH_BYTES, .pattern = KS_P_ABSOLUTE,                               \
+	       .text = "The archive on the host.")
+
+static const struct ks_field snapshot_fields[] = { SESSION, ARCHIVE, LINKS };
+KS_PARAMS(ks_session_snapshot_params, "SessionSnapshotParams", snapshot_fields, .text = "Packs the workspace.");
+static const struct ks_field snapshot_result_fields[] = {
+	KS_DOC(INT, "bytes", KS_MUST, .unit = "bytes", .text = "Of the archive."),
+	KS_DOC(INT, "entries", KS_MUST, .text = "In it."),
+	KS_DOC(STRING, "sha256", KS_MUST, .text = "Of the archive."),
+	KS_DOC(STRINGS, "skipped", .flags = KS_F_REQUIRED | KS_F_MAY_BLOB, .text = "Paths that were left out."),
+	KS_DOC(TEXT, "blob", .text = "The archive, when no path was given."),
+};
+KS_TABLE(ks_session_snapshot_result, "SessionSnapshotResult", snapshot_result_fields, .text = "The archive.");
+
+static const struct ks_field restore_fields[] = {
+	SESSION,
+	ARCHIVE,
+	KS_DOC(TEXT, "blob", .max = KS_TEXT_BYTES, .text = "The archive as a blob."),
+	LINKS,
+};
+KS_PARAMS(ks_session_restore_params, "SessionRestoreParams", restore_fields,
+	  .text = "Unpacks an archive into the workspace.", .rule = "Exactly one of path and blob.");

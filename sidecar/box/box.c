@@ -1,0 +1,438 @@
+#include "box.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_impl.h"
+#include "sys.h"
+
+struct ks_box {
+	struct ks_list node;
+	struct ks_engine *engine;
+	uint32_t number;
+	const struct ks_box_ops *ops; /* NULL once released */
+	void *arg;
+	struct ks_leaf *leaf;
+	bool polls_memory;
+	int64_t memory_bytes, nproc, cpus_milli;
+	int sock, listener, init_pidfd, main_pidfd;
+	uv_poll_t sock_poll, listener_poll;
+	int handles; /* open uv handles, and one for the box itself until it is buried; freed at none */
+	bool answered; /* the launcher said MADE or failed */
+	bool reaped, claimed, ready, reported, killed_by_us, listener_lost;
+	struct ks_escape escape;
+};
+
+static void read_socket(struct ks_box *box);
+
+/* ---- life ---- */
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+	struct ks_box *box = handle->data;
+
+	if (--box->handles == 0)
+		free(box);
+}
+
+static void stop_watching(uv_poll_t *poll, int *fd)
+{
+	if (*fd < 0)
+		return;
+	uv_close((uv_handle_t *)poll, on_handle_closed);
+	ks_close(fd);
+}
+
+static bool start_watching(struct ks_box *box, uv_poll_t *poll, int fd, uv_poll_cb cb)
+{
+	if (uv_poll_init(box->engine->loop, poll, fd) < 0)
+		return false;
+	poll->data = box;
+	box->handles++;
+	return uv_poll_start(poll, UV_READABLE | UV_DISCONNECT, cb) == 0;
+}
+
+/* The last process is gone: the leaf goes back, the number is free. */
+static void bury(struct ks_box *box)
+{
+	const struct ks_box_ops *ops = box->ops;
+
+	ks_list_remove(&box->node);
+	box->engine->alive--;
+	ks_escape_insist(&box->escape, INT64_MAX);
+	ks_leaf_release(box->engine->cgroups, box->leaf);
+	box->leaf = NULL;
+	ks_close(&box->init_pidfd);
+	ks_close(&box->main_pidfd);
+	box->ops = NULL;
+	stop_watching(&box->sock_poll, &box->sock);
+	stop_watching(&box->listener_poll, &box->listener);
+	if (ops)
+		ops->gone(box->arg);
+	if (--box->handles == 0)
+		free(box);
+}
+
+static void report_failure(struct ks_box *box, const struct ks_error *err)
+{
+	if (box->reported)
+		return;
+	box->reported = true;
+	if (box->ops)
+		box->ops->failed(box->arg, err);
+}
+
+static void report_end(struct ks_box *box, enum ks_end_how how, const struct ks_exit_report *report)
+{
+	struct ks_box_end end = { .how = how, .killed_by_us = box->killed_by_us, .listener_lost = box->listener_lost };
+
+	if (box->reported)
+		return;
+	box->reported = true;
+	if (report) {
+		end.wait_status = report->wait_status;
+		end.exec_errno = report->error_number;
+		end.wall_us = report->wall_us;
+		end.user_us = report->user_us;
+		end.system_us = report->system_us;
+		end.max_rss_bytes = report->max_rss_bytes;
+		end.alone = report->alone;
+		end.polled_oom = report->polled_oom;
+	}
+	/* The kernel counts an OOM kill before it sends the SIGKILL, so the counter is up when a status says 9. */
+	if (box->leaf)
+		ks_leaf_facts(box->leaf, &end.leaf);
+	if (box->ops)
+		box->ops->ended(box->arg, &end);
+}
+
+void ks_box_reaped(struct ks_box *box)
+{
+	struct ks_error err;
+
+	if (box->reaped)
+		return;
+	box->reaped = true;
+	read_socket(box); /* its last words may still lie there */
+	if (!box->reported) {
+		if (box->ready || box->killed_by_us) {
+			report_end(box, KS_END_LOST, NULL);
+		} else {
+			(void)ks_fail(&err, KS_E_START_FAILED, "the box died while it was set up");
+			report_failure(box, &err);
+		}
+	}
+	bury(box);
+}
+
+void ks_box_made(struct ks_box *box, const struct ks_error *err, int pidfd)
+{
+	if (box->answered) {
+		if (pidfd >= 0)
+			(void)close(pidfd);
+		return;
+	}
+	box->answered = true;
+	box->init_pidfd = pidfd;
+	if (err) {
+		report_failure(box, err);
+		box->reaped = true;
+		bury(box);
+		return;
+	}
+	if (box->killed_by_us || !box->ops)
+		ks_box_kill(box);
+}
+
+struct ks_box *ks_box_find(struct ks_engine *engine, uint32_t number)
+{
+	for (struct ks_list *n = engine->boxes.next; n != &engine->boxes; n = n->next)
+		if (KS_ENTRY(n, struct ks_box, node)->number == number)
+			return KS_ENTRY(n, struct ks_box, node);
+	return NULL;
+}
+
+/* ---- what the box says ---- */
+
+static void on_listener(uv_poll_t *poll, int status, int events)
+{
+	struct ks_box *box = poll->data;
+
+	if (status == 0 && (events & UV_READABLE) && !(events & UV_DISCONNECT)) {
+		if (ks_escape_answer(box->listener, &box->escape, ks_now_us())) {
+			if (box->escape.doomed >= 0)
+				ks_engine_start_insisting(box->engine);
+			return;
+		}
+		/* Nobody answers the next one: such a box must not go on. */
+		ks_log(KS_LOG_ERROR, "listener_lost", "a seccomp listener is broken; its box is killed");
+		box->listener_lost = true;
+		ks_box_kill(box);
+	}
+	stop_watching(&box->listener_poll, &box->listener); /* disconnected: no process of that filter is left */
+}
+
+static void on_ready(struct ks_box *box, int *fds, int nfds)
+{
+	box->ready = true;
+	if (nfds == 1)
+		box->listener = KS_TAKE_FD(fds[0]);
+	if (box->listener >= 0 && start_watching(box, &box->listener_poll, box->listener, on_listener))
+		return;
+	box->listener_lost = true; /* without its listener a box is not one */
+	ks_box_kill(box);
+}
+
+static void on_message(struct ks_box *box, const struct ks_msg *msg, int *fds, int nfds)
+{
+	switch (msg->op) {
+	case KS_OP_READY:
+		on_ready(box, fds, nfds);
+		break;
+	case KS_OP_STARTED:
+		if (nfds == 1 && box->main_pidfd < 0)
+			box->main_pidfd = KS_TAKE_FD(fds[0]);
+		if (box->ops && !box->reported)
+			box->ops->started(box->arg);
+		break;
+	case KS_OP_FAILED:
+		report_failure(box, &msg->u.error);
+		break;
+	case KS_OP_EXEC_FAILED:
+		report_end(box, KS_END_EXEC_FAILED, &msg->u.exit);
+		break;
+	case KS_OP_EXITED:
+		report_end(box, KS_END_EXITED, &msg->u.exit);
+		break;
+	default:
+		break;
+	}
+}
+
+static void read_socket(struct ks_box *box)
+{
+	struct ks_msg msg;
+	int fds[KS_MSG_FDS], nfds;
+
+	while (box->sock >= 0) {
+		ssize_t n = ks_recv(box->sock, &msg, sizeof(msg), fds, &nfds, MSG_DONTWAIT);
+		/* A peer that ends with our claim unread raises ECONNRESET once, in front of what it had sent: its reason. */
+		if (n == -ECONNRESET)
+			continue;
+		if (n == (ssize_t)sizeof(msg)) {
+			on_message(box, &msg, fds, nfds);
+			ks_close_all(fds, nfds);
+			continue;
+		}
+		if (n != -EAGAIN)
+			stop_watching(&box->sock_poll, &box->sock);
+		return;
+	}
+}
+
+static void on_socket(uv_poll_t *poll, int status, int events)
+{
+	(void)status;
+	(void)events;
+	read_socket(poll->data);
+}
+
+/* ---- making and claiming ---- */
+
+static int prepare_leaf(struct ks_box *box, const struct ks_box_limits *limits, int *fds, int *nfds, uint32_t *flags,
+			struct ks_error *err)
+{
+	const struct ks_cgroup_status *status = ks_cgroups_status(box->engine->cgroups);
+	const unsigned enter = limits->cpus_milli > 0 ? KS_ENTER_CPU : 0;
+
+	box->memory_bytes = limits->memory_bytes;
+	box->cpus_milli = limits->cpus_milli;
+	if (!limits->enforce)
+		return 0;
+	box->polls_memory = status->enforced[KS_LIMIT_MEMORY] == KS_ENFORCED_POLLED;
+	if (status->enforced[KS_LIMIT_PIDS] != KS_ENFORCED_KERNEL)
+		box->nproc = limits->pids;
+	box->leaf = ks_leaf_take(box->engine->cgroups, err);
+	if (!box->leaf || ks_leaf_limit(box->leaf, limits->memory_bytes, limits->pids, limits->cpus_milli, err) < 0)
+		return -1;
+	int dir = ks_leaf_dir_fd(box->leaf);
+	int count = ks_leaf_enter_fds(box->leaf, enter, fds + *nfds, err);
+	if (count < 0)
+		return -1;
+	*nfds += count;
+	if (dir >= 0) {
+		fds[(*nfds)++] = dir;
+		*flags |= KS_BOX_INTO_CGROUP;
+	}
+	return 0;
+}
+
+struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *limits, const struct ks_box_ops *ops, void *arg,
+			   struct ks_error *err)
+{
+	struct ks_engine *engine = group->engine;
+	int pair[2], fds[2 + KS_LEAF_FDS], nfds = 1;
+
+	if (engine->lost || group->failed || group->closing) {
+		(void)ks_fail(err, KS_E_START_FAILED, "the session's template is gone");
+		return NULL;
+	}
+	struct ks_box *box = calloc(1, sizeof(*box));
+	if (!box || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		(void)ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot make a socket for a box");
+		free(box);
+		return NULL;
+	}
+	*box = (struct ks_box){ .engine = engine, .number = ++engine->last_number, .ops = ops, .arg = arg, .sock = pair[0],
+				.listener = -1, .init_pidfd = -1, .main_pidfd = -1, .escape.doomed = -1, .handles = 1 };
+	struct ks_msg msg = { .op = KS_OP_BOX_MAKE, .group = group->number, .box = box->number };
+	fds[0] = pair[1];
+	bool prepared = prepare_leaf(box, limits, fds, &nfds, &msg.flags, err) == 0;
+	if (prepared && uv_poll_init(engine->loop, &box->sock_poll, box->sock) < 0)
+		prepared = ks_fail(err, KS_E_OVERLOADED, "cannot watch a box's socket") == 0;
+	if (!prepared) {
+		ks_leaf_release(engine->cgroups, box->leaf);
+		ks_close_all(pair, 2);
+		free(box);
+		return NULL;
+	}
+	box->sock_poll.data = box;
+	box->handles++;
+	(void)uv_poll_start(&box->sock_poll, UV_READABLE | UV_DISCONNECT, on_socket);
+	ks_list_append(&engine->boxes, &box->node);
+	engine->alive++;
+	ks_engine_send(engine, &msg, fds, nfds);
+	(void)close(pair[1]);
+	return box;
+}
+
+static void pack_claim(const struct ks_command_spec *spec, struct ks_claim *head, struct ks_buf *body)
+{
+	ks_buf_add(body, spec->cwd, strlen(spec->cwd) + 1);
+	for (; spec->argv[head->argc]; head->argc++)
+		ks_buf_add(body, spec->argv[head->argc], strlen(spec->argv[head->argc]) + 1);
+	for (; spec->env[head->envc]; head->envc++)
+		ks_buf_add(body, spec->env[head->envc], strlen(spec->env[head->envc]) + 1);
+	for (; head->nfiles < spec->nfiles; head->nfiles++) {
+		const struct ks_command_file *file = &spec->files[head->nfiles];
+		struct ks_claim_file record = { (uint32_t)strlen(file->name) + 1, file->mode, (uint32_t)file->len };
+		ks_buf_add(body, &record, sizeof(record));
+		ks_buf_add(body, file->name, record.name_len);
+		ks_buf_add(body, file->data, file->len);
+	}
+	head->length = (uint32_t)body->len;
+}
+
+#define BOX_NOFILE 65536u
+
+static void fill_limits(const struct ks_box *box, struct ks_claim *head)
+{
+	head->nofile = BOX_NOFILE;
+	head->nproc = (uint32_t)box->nproc;
+	head->memory_bytes = (uint64_t)box->memory_bytes;
+	if (box->polls_memory)
+		head->flags |= KS_CLAIM_POLL_MEMORY;
+	if (box->cpus_milli > 0)
+		head->cpus = (uint32_t)((box->cpus_milli + 999) / 1000);
+}
+
+int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct ks_error *err)
+{
+	struct ks_claim head = { 0 };
+	int fds[5], nfds = 0;
+	KS_AUTOBUF struct ks_buf body = { 0 }, message = { 0 };
+	KS_AUTOCLOSE int memfd = -1;
+
+	if (box->claimed)
+		return ks_fail(err, KS_E_INTERNAL, "a box is claimed once");
+	box->claimed = true;
+	fill_limits(box, &head);
+	pack_claim(spec, &head, &body);
+	if (body.failed || head.argc + head.envc > KS_CLAIM_WORDS || body.len > KS_CLAIM_MAX)
+		return ks_fail(err, KS_E_TOO_LARGE, "arguments, environment and code are too large together");
+	if (body.len > KS_CLAIM_INLINE) {
+		memfd = memfd_create("claim", MFD_CLOEXEC);
+		if (memfd < 0 || pwrite(memfd, body.data, body.len, 0) != (ssize_t)body.len)
+			return ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot hand the code to the box");
+		head.flags |= KS_CLAIM_MEMFD;
+		fds[nfds++] = memfd;
+		ks_buf_clear(&body);
+	}
+	for (int i = 0; i < 3; i++)
+		fds[nfds++] = spec->stdio[i];
+	if (spec->result_fd >= 0) {
+		head.flags |= KS_CLAIM_RESULT;
+		fds[nfds++] = spec->result_fd;
+	}
+	ks_buf_add(&message, &head, sizeof(head));
+	ks_buf_add(&message, body.data, body.len);
+	if (message.failed)
+		return ks_fail(err, KS_E_OVERLOADED, "out of memory");
+	if (box->sock < 0)
+		return 0; /* it has failed already, and says why */
+	int rc = ks_send(box->sock, message.data, message.len, fds, nfds, MSG_DONTWAIT);
+	if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
+		return ks_fail_errno(err, KS_E_OVERLOADED, -rc, "cannot hand the command to the box");
+	return 0;
+}
+
+/* ---- ends ---- */
+
+void ks_box_kill(struct ks_box *box)
+{
+	box->killed_by_us = true;
+	if (box->reaped || box->init_pidfd < 0)
+		return; /* not made yet: as soon as it is */
+	if (box->leaf)
+		ks_leaf_kill(box->leaf);
+	(void)ks_pidfd_kill(box->init_pidfd, SIGKILL);
+}
+
+int ks_box_signal(struct ks_box *box, int signal_number)
+{
+	if (box->main_pidfd < 0 || box->reported)
+		return -ESRCH;
+	return ks_pidfd_kill(box->main_pidfd, signal_number) < 0 ? -errno : 0;
+}
+
+void ks_box_release(struct ks_box *box)
+{
+	box->ops = NULL;
+	if (!box->reported)
+		ks_box_kill(box);
+	else if (!box->killed_by_us && !box->reaped && box->init_pidfd >= 0)
+		(void)ks_pidfd_kill(box->init_pidfd, SIGKILL); /* init is on its way out; this only makes sure */
+}
+
+const struct ks_escape *ks_box_escape(const struct ks_box *box)
+{
+	return &box->escape;
+}
+
+void ks_box_insist(struct ks_engine *engine)
+{
+	bool more = false;
+
+	for (struct ks_list *n = engine->boxes.next; n != &engine->boxes; n = n->next) {
+		struct ks_box *box = KS_ENTRY(n, struct ks_box, node);
+		ks_escape_insist(&box->escape, ks_now_us());
+		more |= box->escape.doomed >= 0;
+	}
+	if (!more)
+		(void)uv_timer_stop(&engine->insist_timer);
+}
+
+void ks_box_drop_all(struct ks_engine *engine)
+{
+	while (!ks_list_empty(&engine->boxes)) {
+		struct ks_box *box = KS_ENTRY(engine->boxes.next, struct ks_box, node);
+		box->reaped = box->reported = true;
+		box->ops = NULL;
+		bury(box);
+	}
+}

@@ -1,0 +1,66 @@
+/* box.h: the sidecar's handle of one box: made by the template, claimed once for one command, gone when its last process has
+ * been reaped. Every fact about the command comes from here. */
+#pragma once
+
+#include "engine.h"
+#include "escape.h"
+
+struct ks_box;
+
+struct ks_box_limits {
+	int64_t memory_bytes, pids;
+	int64_t cpus_milli; /* thousandths of a cpu; 0 = uncapped */
+	bool enforce;	    /* false: no cgroup is asked for */
+};
+
+struct ks_command_file {
+	const char *name; /* in the box's private code directory */
+	const void *data;
+	size_t len;
+	unsigned mode;
+};
+
+struct ks_command_spec {
+	const char *cwd;
+	const char *const *argv, *const *env; /* NULL-terminated; env holds NAME=VALUE */
+	const struct ks_command_file *files;
+	size_t nfiles;
+	int stdio[3];
+	int result_fd; /* the box's end of the result channel, which the command gets as descriptor 3; -1 none */
+};
+
+enum ks_end_how {
+	KS_END_EXITED,	    /* the main process ended: wait_status */
+	KS_END_EXEC_FAILED, /* the program could not be executed: exec_errno */
+	KS_END_LOST,	    /* the whole box died: it was killed by us, or from outside */
+};
+
+struct ks_box_end {
+	enum ks_end_how how;
+	int wait_status; /* as in wait(2) */
+	int exec_errno;
+	bool killed_by_us, alone; /* alone: no process was left besides the main one */
+	bool polled_oom, listener_lost;
+	int64_t wall_us, user_us, system_us, max_rss_bytes; /* of the reaped; wall from the main process's start */
+	struct ks_leaf_facts leaf;			     /* -1 where no cgroup tells */
+};
+
+struct ks_box_ops {
+	void (*started)(void *arg); /* the program has been executed */
+	void (*failed)(void *arg, const struct ks_error *err); /* instead of ended: nothing foreign ran */
+	void (*ended)(void *arg, const struct ks_box_end *end);
+	void (*gone)(void *arg); /* last: reaped; the handle is no more */
+};
+
+struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *limits, const struct ks_box_ops *ops, void *arg,
+			   struct ks_error *err);
+/* Once. The descriptors stay the caller's. */
+int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct ks_error *err);
+/* SIGKILL to everything inside; `ended` (how LOST) follows unless the end was known already. */
+void ks_box_kill(struct ks_box *box);
+/* To the main process only. 0 or -errno; -ESRCH before it has started and after it has ended. */
+int ks_box_signal(struct ks_box *box, int signal_number);
+/* No more callbacks; killed when it still runs, cleaned up behind the caller's back. */
+void ks_box_release(struct ks_box *box);
+/* The first escape call that was refused, and how many. */
+const struct ks_escape *ks_box_escape(const struct ks_box *box);

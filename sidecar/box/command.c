@@ -1,0 +1,357 @@
+#include "command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "poll_memory.h"
+#include "sys.h"
+
+const char *const ks_command_steps[KS_COMMAND_STEPS] = { "code files", "stdio", "limits", "working directory", "exec" };
+enum command_step { STEP_FILES, STEP_STDIO, STEP_LIMITS, STEP_CWD, STEP_EXEC };
+
+static struct command {
+	struct ks_claim head;
+	const char *body;
+	const char *cwd;
+	const char *words[KS_CLAIM_WORDS + 3]; /* argv, NULL, envp, NULL */
+	int fds[5]; /* stdin, stdout, stderr, result */
+	int nfds;
+	/* written by the child, which shares our memory until it has exec'd */
+	volatile int failed_step, failed_errno;
+	int fail_step; /* test hook */
+} command = { .failed_step = -1, .fail_step = -1 };
+
+void ks_command_fail_step(const char *name)
+{
+	for (unsigned i = 0; i < KS_COMMAND_STEPS; i++)
+		if (strcmp(name, ks_command_steps[i]) == 0)
+			command.fail_step = (int)i;
+}
+
+static int bad_claim(struct ks_error *err, const char *what)
+{
+	(void)ks_fail(err, KS_E_INTERNAL, "the claim of the box is damaged (%s)", what);
+	return ks_error_step(err, "claim");
+}
+
+/* ---- reading the claim; everything is checked again, the cost is nothing ---- */
+
+static int map_body(struct ks_error *err)
+{
+	struct stat st;
+	int fd = command.fds[0];
+
+	if (fstat(fd, &st) < 0 || st.st_size != (off_t)command.head.length)
+		return bad_claim(err, "size");
+	void *map = mmap(NULL, command.head.length, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		return bad_claim(err, "map");
+	(void)close(fd);
+	command.body = map;
+	command.nfds--;
+	memmove(command.fds, command.fds + 1, (size_t)command.nfds * sizeof(int));
+	return 0;
+}
+
+static int split_words(const char **ret_rest, struct ks_error *err)
+{
+	const struct ks_claim *head = &command.head;
+	const char *at = command.body, *end = at + head->length;
+	size_t words = 0, total = 1 + (size_t)head->argc + head->envc;
+
+	if (head->argc < 1 || head->argc > KS_CLAIM_WORDS || head->envc > KS_CLAIM_WORDS || total > KS_CLAIM_WORDS + 1)
+		return bad_claim(err, "counts");
+	for (size_t i = 0; i < total; i++) {
+		size_t len = strnlen(at, (size_t)(end - at));
+		if (at + len >= end)
+			return bad_claim(err, "words");
+		if (i == 0)
+			command.cwd = at;
+		else
+			command.words[words++] = at;
+		if (i == head->argc)
+			command.words[words++] = NULL;
+		at += len + 1;
+	}
+	command.words[words] = NULL;
+	*ret_rest = at;
+	return 0;
+}
+
+static int step_failed(struct ks_error *err, enum command_step step, int sys_errno, const char *what)
+{
+	(void)ks_fail_errno(err, KS_E_START_FAILED, sys_errno, "cannot prepare the command (%s)", what);
+	return ks_error_step(err, ks_command_steps[step]);
+}
+
+/* A directory of the box's own: no other call and no other box sees them. */
+static int write_files(const char *at, struct ks_error *err)
+{
+	const char *end = command.body + command.head.length;
+	char path[PATH_MAX];
+
+	for (uint32_t i = 0; i < command.head.nfiles; i++) {
+		struct ks_claim_file file;
+		if ((size_t)(end - at) < sizeof(file))
+			return bad_claim(err, "files");
+		memcpy(&file, at, sizeof(file));
+		at += sizeof(file);
+		if (file.name_len == 0 || file.name_len > NAME_MAX || (size_t)(end - at) < (size_t)file.name_len + file.len ||
+		    at[file.name_len - 1] != '\0' || strchr(at, '/'))
+			return bad_claim(err, "file name");
+		(void)snprintf(path, sizeof(path), KS_CODE_DIR "/%s", at);
+		at += file.name_len;
+		KS_AUTOCLOSE int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, file.mode & 0777);
+		for (size_t done = 0; done < file.len;) {
+			ssize_t n = fd < 0 ? -1 : write(fd, at + done, file.len - done);
+			if (n <= 0)
+				return step_failed(err, STEP_FILES, errno, path);
+			done += (size_t)n;
+		}
+		if (fd < 0)
+			return step_failed(err, STEP_FILES, errno, path);
+		at += file.len;
+	}
+	return at == end ? 0 : bad_claim(err, "length");
+}
+
+int ks_command_claim(int sock, struct ks_error *err)
+{
+	static char buffer[sizeof(struct ks_claim) + KS_CLAIM_INLINE];
+	const char *rest = NULL;
+	int fds[KS_MSG_FDS];
+	ssize_t n = ks_recv(sock, buffer, sizeof(buffer), fds, &command.nfds, 0);
+
+	if (n <= 0)
+		return 1;
+	memcpy(&command.head, buffer, sizeof(command.head));
+	const unsigned flags = command.head.flags;
+	const unsigned wanted = 3u + (flags & KS_CLAIM_MEMFD ? 1 : 0) + (flags & KS_CLAIM_RESULT ? 1 : 0);
+	if (n < (ssize_t)sizeof(struct ks_claim) || command.nfds != (int)wanted)
+		return bad_claim(err, "descriptors");
+	memcpy(command.fds, fds, wanted * sizeof(int));
+	if (command.head.flags & KS_CLAIM_MEMFD) {
+		if (map_body(err) < 0)
+			return -1;
+	} else {
+		command.body = buffer + sizeof(command.head);
+		if ((size_t)n != sizeof(command.head) + command.head.length || command.head.length == 0)
+			return bad_claim(err, "length");
+	}
+	return split_words(&rest, err) < 0 ? -1 : command.fail_step == STEP_FILES ? step_failed(err, STEP_FILES, EIO, "test") :
+						  write_files(rest, err);
+}
+
+/* ---- the command ---- */
+
+static void set_limit(__rlimit_resource_t what, rlim_t value)
+{
+	struct rlimit now, want = { value, value };
+
+	if (getrlimit(what, &now) == 0 && now.rlim_max < value)
+		want.rlim_cur = want.rlim_max = now.rlim_max;
+	(void)setrlimit(what, &want);
+}
+
+/* So that nproc and os.cpu_count() tell the truth under a cap of whole cpus: the first that we may use. */
+static void set_affinity(void)
+{
+	cpu_set_t may, want;
+
+	CPU_ZERO(&want);
+	if (sched_getaffinity(0, sizeof(may), &may) < 0)
+		return;
+	for (size_t cpu = 0, left = command.head.cpus; cpu < CPU_SETSIZE && left > 0; cpu++)
+		if (CPU_ISSET(cpu, &may)) {
+			CPU_SET(cpu, &want);
+			left--;
+		}
+	(void)sched_setaffinity(0, sizeof(want), &want);
+}
+
+static void set_limits(void)
+{
+	set_limit(RLIMIT_CORE, 1); /* 0 would still feed a core_pattern pipe (core(5)) */
+	set_limit(RLIMIT_NOFILE, command.head.nofile);
+	if (command.head.nproc)
+		set_limit(RLIMIT_NPROC, command.head.nproc);
+	if (command.head.flags & KS_CLAIM_POLL_MEMORY) /* bounds what can be taken between two looks */
+		set_limit(RLIMIT_DATA, 2 * command.head.memory_bytes + ((rlim_t)512 << 20));
+	if (command.head.cpus)
+		set_affinity();
+}
+
+/* Not through /proc/PID/fd, root or cwd: CVE-2024-21626 was a working directory in a leaked descriptor. */
+static int enter_cwd(void)
+{
+	int fd = ks_openat2(AT_FDCWD, command.cwd, O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
+	char path[PATH_MAX];
+
+	if (fd < 0 || fchdir(fd) < 0)
+		return -errno;
+	/* a directory outside the root has no name: the kernel says "(unreachable)" (getcwd(2)) */
+	return syscall(SYS_getcwd, path, sizeof(path)) < 0 ? -errno : path[0] != '/' ? -ENOENT : 0;
+}
+
+static void give_up(enum command_step step, int sys_errno)
+{
+	command.failed_errno = sys_errno;
+	command.failed_step = (int)step;
+	_exit(127);
+}
+
+static int place_stdio(void)
+{
+	int high[4];
+
+	/* Two steps: a descriptor may sit where another has to go. */
+	for (int i = 0; i < command.nfds; i++) {
+		high[i] = fcntl(command.fds[i], F_DUPFD_CLOEXEC, 16);
+		if (high[i] < 0)
+			return -errno;
+	}
+	for (int i = 0; i < command.nfds; i++)
+		if (dup2(high[i], i) < 0)
+			return -errno;
+	return close_range((unsigned)command.nfds, ~0U, 0) < 0 ? -errno : 0;
+}
+
+/* Runs on its own stack in init's memory (CLONE_VM|CLONE_VFORK, as posix_spawn does): init sleeps until the exec, and no page table
+ * is copied. */
+static int command_main(void *unused)
+{
+	sigset_t none;
+	int rc;
+
+	(void)unused;
+	for (int s = 1; s < NSIG; s++) /* ignored ones and the mask survive exec */
+		(void)signal(s, SIG_DFL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)setsid();
+	rc = command.fail_step == STEP_STDIO ? -EIO : place_stdio();
+	if (rc < 0)
+		give_up(STEP_STDIO, -rc);
+	if (command.fail_step == STEP_LIMITS)
+		give_up(STEP_LIMITS, EIO);
+	set_limits();
+	rc = command.fail_step == STEP_CWD ? -EIO : enter_cwd();
+	if (rc < 0)
+		give_up(STEP_CWD, -rc);
+	if (command.fail_step == STEP_EXEC)
+		give_up(STEP_EXEC, EIO);
+	environ = (char **)(uintptr_t)(command.words + command.head.argc + 1);
+	(void)execvp(command.words[0], (char *const *)(uintptr_t)command.words);
+	give_up(STEP_EXEC, errno);
+	return 0;
+}
+
+static pid_t start_command(int *ret_pidfd)
+{
+	static _Alignas(16) char stack[256 * 1024];
+
+	pid_t pid = clone(command_main, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, NULL,
+			  ret_pidfd);
+	int saved = errno;
+	ks_close_all(command.fds, command.nfds);
+	(void)close_range(0, 2, 0);
+	errno = saved;
+	return pid;
+}
+
+/* What went wrong before the program's first instruction. */
+static int explain_start(struct ks_msg *ret_msg, struct ks_error *err)
+{
+	int step = command.failed_step, sys_errno = command.failed_errno;
+
+	if (step == STEP_EXEC && command.fail_step != STEP_EXEC) {
+		*ret_msg = (struct ks_msg){ .op = KS_OP_EXEC_FAILED, .u.exit.error_number = sys_errno };
+		return 0;
+	}
+	if (step == STEP_CWD && command.fail_step != STEP_CWD) {
+		(void)ks_fail_errno(err, KS_E_INVALID_VALUE, sys_errno, "the working directory %.200s cannot be entered in the box",
+				    command.cwd);
+		(void)ks_error_at(err, "/cwd");
+		(void)ks_error_hint(err, "name a directory that exists in the box, not a link into /proc");
+		return ks_error_step(err, ks_command_steps[step]);
+	}
+	return step_failed(err, (enum command_step)step, sys_errno, ks_command_steps[step]);
+}
+
+static int64_t in_us(struct timeval t)
+{
+	return (int64_t)t.tv_sec * 1000000 + t.tv_usec;
+}
+
+static void fill_report(struct ks_msg *msg, int status, int64_t begin)
+{
+	struct rusage usage;
+	struct ks_exit_report *exit = &msg->u.exit;
+
+	*msg = (struct ks_msg){ .op = KS_OP_EXITED };
+	exit->wait_status = status;
+	exit->wall_us = ks_now_us() - begin;
+	(void)getrusage(RUSAGE_CHILDREN, &usage);
+	exit->user_us = in_us(usage.ru_utime);
+	exit->system_us = in_us(usage.ru_stime);
+	exit->max_rss_bytes = (int64_t)usage.ru_maxrss * 1024;
+	exit->alone = waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD;
+}
+
+/* With a memory cgroup we only wait; without one, look every 10 ms. */
+static int wait_for_main(pid_t pid, bool *ret_oom)
+{
+	const bool poll_memory = command.head.flags & KS_CLAIM_POLL_MEMORY;
+	const struct timespec interval = { .tv_nsec = 10000000 };
+	int status = 0;
+	sigset_t child;
+
+	(void)sigemptyset(&child);
+	(void)sigaddset(&child, SIGCHLD);
+	if (poll_memory)
+		(void)sigprocmask(SIG_BLOCK, &child, NULL);
+	for (;;) {
+		pid_t got = waitpid(-1, &status, __WALL | (poll_memory ? WNOHANG : 0));
+		if (got == pid)
+			return status;
+		if (got > 0)
+			continue;
+		if (got < 0 && errno != EINTR)
+			return status; /* cannot be: the main process is our child */
+		if (poll_memory && sigtimedwait(&child, NULL, &interval) < 0 && errno == EAGAIN &&
+		    ks_box_memory(command.head.memory_bytes) > command.head.memory_bytes) {
+			*ret_oom = true;
+			(void)kill(-1, SIGKILL); /* everything in this pid namespace but us */
+		}
+	}
+}
+
+int ks_command_run(int sock, struct ks_msg *ret_msg, struct ks_error *err)
+{
+	struct ks_msg started = { .op = KS_OP_STARTED };
+	bool oom = false;
+	int pidfd = -1;
+	int64_t begin = ks_now_us();
+	pid_t pid = start_command(&pidfd);
+
+	if (pid < 0)
+		return step_failed(err, STEP_EXEC, errno, "clone");
+	if (command.failed_step >= 0)
+		return explain_start(ret_msg, err);
+	(void)ks_send(sock, &started, sizeof(started), &pidfd, 1, 0);
+	(void)close(pidfd);
+	int status = wait_for_main(pid, &oom);
+	fill_report(ret_msg, status, begin);
+	ret_msg->u.exit.polled_oom = oom;
+	return 0;
+}

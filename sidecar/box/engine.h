@@ -1,0 +1,46 @@
+/* engine.h: the sidecar's side of the sandbox core: the launcher, the session groups below it, and what this host enforces.
+ * One thread, one libuv loop. Boxes are in box.h. */
+#pragma once
+
+#include <uv.h>
+
+#include "cgroup.h"
+#include "plan.h"
+
+struct ks_engine;
+struct ks_group;
+
+struct ks_engine_config {
+	char *arguments; /* this process's argv and environment block: wiped in the launcher */
+	size_t arguments_len;
+	const char *fail_step; /* test hook: every plan gets it; NULL none */
+};
+
+/* Forks the launcher: early, with one thread, before plugins and secrets are in memory. */
+int ks_engine_start(const struct ks_engine_config *config, struct ks_engine **ret, struct ks_error *err);
+/* `on_lost`: the launcher has died, and with it every box; nothing can be started any more. */
+int ks_engine_attach(struct ks_engine *engine, uv_loop_t *loop, void (*on_lost)(void *arg), void *arg, struct ks_error *err);
+/* Kills everything and removes what is ours on the host; no callback comes any more. Run the loop once more to close
+ * handles, then free. */
+void ks_engine_stop(struct ks_engine *engine);
+void ks_engine_free(struct ks_engine *engine);
+
+bool ks_engine_is_root(const struct ks_engine *engine);
+const struct ks_cgroup_status *ks_engine_limits(const struct ks_engine *engine);
+/* For an id-mapped mount of a workspace that real root owns (idmap.h); made once. */
+int ks_engine_idmap(struct ks_engine *engine, struct ks_error *err);
+const char *ks_engine_fail_step(const struct ks_engine *engine);
+/* Boxes whose last process has not been reaped yet. */
+unsigned ks_engine_boxes(const struct ks_engine *engine);
+
+struct ks_group_ops {
+	void (*ready)(void *arg);
+	void (*failed)(void *arg, const struct ks_error *err); /* instead of ready, or later when the group dies by itself */
+	void (*ended)(void *arg); /* last: every process has been reaped; the group is no more */
+};
+
+/* Takes nothing of the plan; it may be freed. NULL with err. */
+struct ks_group *ks_group_open(struct ks_engine *engine, const struct ks_plan *plan, const struct ks_group_ops *ops, void *arg,
+			       struct ks_error *err);
+/* Kills what runs in it; `ended` follows. */
+void ks_group_close(struct ks_group *group);

@@ -1,0 +1,172 @@
+/* keeper: makes the namespaces, then its two CLONE_PARENT children, and ends. session init: pid 1 of the group's pid namespace.
+ * template: its pid 2, because CLONE_PARENT from a pid namespace's init is EINVAL. */
+#include "group.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "init.h"
+#include "sys.h"
+#include "tree.h"
+
+static struct group_self {
+	const struct ks_launcher_config *config;
+	const struct ks_plan_view *plan;
+	int sock;
+	int trees[KS_MSG_FDS], ntrees;
+} self;
+
+_Noreturn static void fail(const struct ks_error *err)
+{
+	struct ks_msg msg = { .op = KS_OP_GROUP_FAILED, .u.error = *err };
+
+	(void)ks_send(self.sock, &msg, sizeof(msg), NULL, 0, 0);
+	_exit(1);
+}
+
+/* Runs one named step; `ok` is false when it failed with errno. */
+static void step(const char *name, bool ok)
+{
+	struct ks_error err;
+
+	if (ok)
+		return;
+	(void)ks_fail_errno(&err, KS_E_START_FAILED, errno, "cannot prepare a session (%s)", name);
+	(void)ks_error_step(&err, name);
+	fail(&err);
+}
+
+#define STEP(name, condition) step(name, ks_plan_fails(self.plan, name) ? (errno = EIO, false) : (condition))
+
+_Noreturn static void session_init(void)
+{
+	(void)signal(SIGCHLD, SIG_IGN); /* orphans reap themselves */
+	(void)close_range(0, ~0U, 0);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		(void)pause();
+}
+
+/* ---- the template ---- */
+
+static void make_box(const struct ks_msg *request, int *fds, int nfds)
+{
+	struct ks_box_setup setup = { .config = self.config, .plan = self.plan, .sock = fds[0] };
+	struct ks_msg reply = { .op = KS_OP_BOX_MADE, .box = request->box };
+	const uint64_t flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_PARENT;
+	int pidfd = -1, cgroup = -1;
+	pid_t pid = -1;
+
+	for (int i = 1; i < nfds; i++)
+		setup.cgroup_procs[setup.cgroup_count++] = fds[i];
+	if (request->flags & KS_BOX_INTO_CGROUP)
+		cgroup = setup.cgroup_procs[--setup.cgroup_count];
+	if (ks_plan_fails(self.plan, "box namespaces"))
+		errno = EIO;
+	else
+		pid = ks_clone3(flags, 0, cgroup, &pidfd);
+	/* Not every kernel lets a mapped process be born in a cgroup whose ancestor it may not write; init enters it then. */
+	if (pid < 0 && cgroup >= 0)
+		pid = ks_clone3(flags, 0, -1, &pidfd);
+	else if (cgroup >= 0)
+		setup.cgroup_count = 0;
+	if (pid == 0)
+		ks_init_main(&setup);
+	if (pid < 0) {
+		(void)ks_fail_errno(&reply.u.error, KS_E_START_FAILED, errno, "cannot make the namespaces of a box");
+		(void)ks_error_step(&reply.u.error, "box namespaces");
+		(void)ks_error_hint(&reply.u.error, "the limits in /proc/sys/user (max_*_namespaces) may be too low");
+	}
+	(void)ks_send(self.sock, &reply, sizeof(reply), &pidfd, pid < 0 ? 0 : 1, 0);
+	if (pid > 0)
+		(void)close(pidfd);
+}
+
+_Noreturn static void template_serve(void)
+{
+	struct ks_msg msg = { .op = KS_OP_GROUP_READY };
+	int fds[KS_MSG_FDS], nfds;
+
+	(void)ks_send(self.sock, &msg, sizeof(msg), NULL, 0, 0);
+	for (;;) {
+		if (ks_recv(self.sock, &msg, sizeof(msg), fds, &nfds, 0) != (ssize_t)sizeof(msg))
+			_exit(0);
+		if (msg.op == KS_OP_BOX_MAKE && nfds >= 1 && nfds <= 2 + KS_BOX_CGROUPS)
+			make_box(&msg, fds, nfds);
+		ks_close_all(fds, nfds);
+	}
+}
+
+/* The bounding set limits what exec can give, not what is held now: dropped once here, its clones need one capset each. */
+static bool drop_bounding_set(void)
+{
+	for (cap_value_t c = 0; CAP_IS_SUPPORTED(c); c++)
+		if (cap_drop_bound(c) < 0)
+			return false;
+	return true;
+}
+
+_Noreturn static void template_main(void)
+{
+	struct ks_error err;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	STEP("template namespaces", unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET) == 0);
+	if (ks_tree_build(self.plan, self.trees, self.ntrees, &err) < 0)
+		fail(&err);
+	if (ks_keep_fds(&self.sock, 1) < 0) /* the trees are mounted now */
+		_exit(1);
+	STEP("no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	int rc = ks_filter_load(&self.config->allowlist);
+	errno = -rc;
+	STEP("allowlist filter", rc == 0);
+	STEP("bounding set", drop_bounding_set());
+	template_serve();
+}
+
+/* ---- the keeper ---- */
+
+/* Root's own id is not in the map: until we become id 0 of the namespace, files we make would belong to nobody. A caller that is
+ * not root already is 1000 with every capability. */
+static bool take_inner_ids(void)
+{
+	if (!self.config->is_root)
+		return true;
+	return setresgid(0, 0, 0) == 0 && setgroups(0, NULL) == 0 && setresuid(0, 0, 0) == 0;
+}
+
+_Noreturn void ks_group_main(const struct ks_launcher_config *config, const struct ks_plan_view *plan, int sock,
+			     const int *trees, int ntrees)
+{
+	struct ks_msg msg = { .op = KS_OP_GROUP_MADE };
+	int keep[1 + KS_MSG_FDS], pidfds[2] = { -1, -1 };
+
+	keep[0] = sock;
+	memcpy(keep + 1, trees, (size_t)ntrees * sizeof(int));
+	if (ks_keep_fds(keep, 1 + ntrees) < 0)
+		_exit(1);
+	self = (struct group_self){ .config = config, .plan = plan, .sock = keep[0], .ntrees = ntrees };
+	memcpy(self.trees, keep + 1, (size_t)ntrees * sizeof(int));
+
+	struct ks_msg gate;
+	if (ks_recv(self.sock, &gate, sizeof(gate), NULL, NULL, 0) != (ssize_t)sizeof(gate))
+		_exit(1);
+	STEP("group ids", take_inner_ids());
+	STEP("session pid namespace", unshare(CLONE_NEWPID) == 0);
+	pid_t init = ks_clone3(CLONE_PARENT, 0, -1, &pidfds[0]);
+	if (init == 0)
+		session_init();
+	STEP("session init", init > 0);
+	pid_t template = ks_clone3(CLONE_PARENT, 0, -1, &pidfds[1]);
+	if (template == 0)
+		template_main();
+	(void)ks_send(self.sock, &msg, sizeof(msg), pidfds, template > 0 ? 2 : 1, 0);
+	step("template", template > 0);
+	_exit(0);
+}

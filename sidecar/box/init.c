@@ -1,0 +1,167 @@
+#include "init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "command.h"
+#include "sys.h"
+#include "tree.h"
+
+/* ---- set-up, a list of named steps: a failure names its step and no code has run ---- */
+
+struct init {
+	struct ks_box_setup *setup;
+	int listener;
+	struct ks_error err; /* filled by a step that has more to say than an errno */
+};
+
+static int step_network(struct init *init)
+{
+	struct ifreq request = { .ifr_flags = IFF_UP };
+	KS_AUTOCLOSE int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	(void)init;
+	memcpy(request.ifr_name, "lo", 3);
+	return sock < 0 || ioctl(sock, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
+}
+
+/* "0" is the writer, and the right to move it is checked against the opener, the sidecar (cgroup-v2.rst; CVE-2021-4197), so no pid
+ * has to be translated between namespaces. The namespace comes after the attach: made before, the box would see paths above itself. */
+static int step_cgroup(struct init *init)
+{
+	for (int i = 0; i < init->setup->cgroup_count; i++)
+		if (write(init->setup->cgroup_procs[i], "0", 1) != 1)
+			return -errno;
+	return unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0;
+}
+
+static int step_hostname(struct init *init)
+{
+	const char *name = ks_plan_string(init->setup->plan, init->setup->plan->head->hostname);
+
+	return sethostname(name, strlen(name)) < 0 ? -errno : 0;
+}
+
+static int step_mounts(struct init *init)
+{
+	return ks_tree_box_mounts(init->setup->plan, &init->err) < 0 ? -EIO : 0;
+}
+
+/* The last credential change. pid 2 inherits it, so nothing with power exists beside code; the bounding set and no_new_privs came
+ * with the template. */
+static int step_identity(struct init *init)
+{
+	cap_t none = cap_init();
+	int rc = none ? 0 : -ENOMEM;
+
+	if (rc == 0 && init->setup->config->is_root &&
+	    (setresgid(KS_BOX_UID, KS_BOX_UID, KS_BOX_UID) < 0 || setresuid(KS_BOX_UID, KS_BOX_UID, KS_BOX_UID) < 0))
+		rc = -errno;
+	if (rc == 0 && (cap_reset_ambient() < 0 || cap_set_proc(none) < 0))
+		rc = -errno;
+	(void)cap_free(none);
+	return rc;
+}
+
+/* A file system of the box's own is mounted there; made with the box user's id, so that it owns it. */
+static int step_home(struct init *init)
+{
+	(void)init;
+	return mkdir("/home/sandbox", 0755) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+/* Code has init's uid. Not dumpable: /proc/1/mem, fd, environ are closed to it (ptrace(2)). PDEATHSIG comes after set*id, which clears
+ * it; it is a second line only, the launcher's pid namespace is the first. */
+static int step_protect(struct init *init)
+{
+	(void)init;
+	return prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? -errno : 0;
+}
+
+/* In init, not in pid 2: both are covered. */
+static int step_filter(struct init *init)
+{
+	init->listener = ks_filter_load_listener(&init->setup->config->escape);
+	return init->listener < 0 ? init->listener : 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct init *init);
+} steps[] = {
+	{ "network", step_network },   { "cgroup", step_cgroup }, { "hostname", step_hostname },
+	{ "box mounts", step_mounts }, { "identity", step_identity }, { "home", step_home },
+	{ "protect init", step_protect }, { "escape filter", step_filter },
+};
+
+_Noreturn static void report_failure(int sock, const struct ks_error *err)
+{
+	struct ks_msg msg = { .op = KS_OP_FAILED, .u.error = *err };
+
+	(void)ks_send(sock, &msg, sizeof(msg), NULL, 0, 0);
+	_exit(1);
+}
+
+static void set_up(struct init *init)
+{
+	struct ks_msg ready = { .op = KS_OP_READY };
+
+	for (size_t i = 0; i < KS_COUNT(steps); i++) {
+		int rc = ks_plan_fails(init->setup->plan, steps[i].name) ? -EIO : steps[i].run(init);
+		if (rc == 0)
+			continue;
+		if (init->err.reason == KS_E_NONE) {
+			(void)ks_fail_errno(&init->err, KS_E_START_FAILED, -rc, "cannot set up the box (%s)", steps[i].name);
+			(void)ks_error_step(&init->err, steps[i].name);
+		}
+		report_failure(init->setup->sock, &init->err);
+	}
+	(void)ks_send(init->setup->sock, &ready, sizeof(ready), &init->listener, 1, 0);
+	/* Everything else goes, above all the listener: a second holder would keep a lost one looking alive. */
+	if (ks_keep_fds(&init->setup->sock, 1) < 0)
+		_exit(1);
+}
+
+_Noreturn void ks_init_main(struct ks_box_setup *setup)
+{
+	struct init init = { .setup = setup, .listener = -1 };
+	struct ks_error err = { 0 };
+	struct ks_msg msg;
+
+	(void)signal(SIGCHLD, SIG_DFL);
+	set_up(&init);
+	int rc = ks_command_claim(setup->sock, &err);
+	if (rc > 0)
+		_exit(0); /* the socket ended: nobody wants this box */
+	if (rc < 0)
+		report_failure(setup->sock, &err);
+	for (size_t i = 0; i < KS_COMMAND_STEPS; i++)
+		if (ks_plan_fails(setup->plan, ks_command_steps[i]))
+			ks_command_fail_step(ks_command_steps[i]);
+	rc = ks_command_run(setup->sock, &msg, &err);
+	if (rc < 0)
+		report_failure(setup->sock, &err);
+	(void)ks_send(setup->sock, &msg, sizeof(msg), NULL, 0, 0);
+	_exit(0); /* the kernel kills whatever is left in this pid namespace */
+}
+
+void ks_init_print_steps(const struct ks_plan *plan, struct ks_buf *out)
+{
+	for (size_t i = 0; i < KS_COUNT(steps); i++) {
+		ks_buf_printf(out, "box      %s\n", steps[i].name);
+		if (steps[i].run == step_mounts)
+			ks_plan_print(plan, KS_PLAN_BOX, out);
+	}
+	for (size_t i = 0; i < KS_COMMAND_STEPS; i++)
+		ks_buf_printf(out, "command  %s\n", ks_command_steps[i]);
+}

@@ -1,0 +1,18 @@
+/* init.h: what runs as pid 1 of a box: sets it up, waits for the claim, starts the command as pid 2, reaps, reports. */
+#pragma once
+
+#include "launcher.h"
+
+#define KS_BOX_CGROUPS 8
+
+struct ks_box_setup {
+	const struct ks_launcher_config *config;
+	const struct ks_plan_view *plan;
+	int sock; /* to the sidecar */
+	int cgroup_procs[KS_BOX_CGROUPS + 1]; /* open cgroup.procs files to enter */
+	int cgroup_count;
+};
+
+_Noreturn void ks_init_main(struct ks_box_setup *setup);
+/* The steps of a box and of its command in their order, a line each; the plan's own in their place. */
+void ks_init_print_steps(const struct ks_plan *plan, struct ks_buf *out);

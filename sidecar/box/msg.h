@@ -1,0 +1,83 @@
+/* msg.h: the one fixed-size record that sidecar, launcher, template and box exchange over SOCK_SEQPACKET,
+ * with file descriptors beside it; and the claim of a box. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+enum ks_op {
+	KS_OP_GROUP_OPEN = 1, /* sidecar -> launcher. fds: plan, then the trees it names */
+	KS_OP_GROUP_CLOSE,    /* sidecar -> launcher */
+	KS_OP_GROUP_READY,    /* template -> launcher -> sidecar */
+	KS_OP_GROUP_FAILED,   /* launcher or template -> sidecar: error */
+	KS_OP_GROUP_ENDED,    /* launcher -> sidecar: every process of the group has been reaped */
+	KS_OP_BOX_MAKE,	      /* sidecar -> launcher -> template. fds: box socket, then what the cgroup step needs */
+	KS_OP_BOX_MADE,	      /* template -> launcher -> sidecar: fd: pidfd of the box's init; or error */
+	KS_OP_BOX_ENDED,      /* launcher -> sidecar: the box's init has been reaped */
+	KS_OP_READY,	      /* box -> sidecar: fd: seccomp listener. Claimed or not, nothing foreign has run */
+	KS_OP_FAILED,	      /* box -> sidecar: a set-up step failed: error; nothing foreign has run or will */
+	KS_OP_STARTED,	      /* box -> sidecar: the program has been executed. fd: pidfd of the main process */
+	KS_OP_EXEC_FAILED,    /* box -> sidecar: the box was ready, the program was not: exit.error_number */
+	KS_OP_EXITED,	      /* box -> sidecar: the main process ended: exit */
+};
+
+#define KS_MSG_FDS 64
+#define KS_BOX_INTO_CGROUP 1u /* flags of BOX_MAKE: the last fd is a v2 cgroup to be born in */
+
+/* What init saw. Times in microseconds. */
+struct ks_exit_report {
+	int32_t wait_status;  /* as in wait(2) */
+	int32_t error_number; /* of EXEC_FAILED */
+	int64_t wall_us;      /* from the start of the main process */
+	int64_t user_us, system_us; /* of every process of the box that was reaped */
+	int64_t max_rss_bytes;	    /* of the largest of them */
+	int32_t alone;		    /* no other process of the box is left */
+	int32_t polled_oom;	    /* our own poll saw the box above its memory cap, and ended it */
+};
+
+struct ks_msg {
+	uint32_t op;
+	uint32_t group, box; /* numbers that the sidecar gave */
+	uint32_t flags;
+	union {
+		struct ks_error error;
+		struct ks_exit_report exit;
+	} u;
+};
+
+/* The claim of a box: what only this call knows. `length` bytes follow, or lie in the memfd that is the first
+ * descriptor (KS_CLAIM_MEMFD): cwd, argc words, envc NAME=VALUE pairs, each ended by a NUL; then nfiles times a
+ * ks_claim_file, the name with its NUL, the content. fds: [memfd,] stdin, stdout, stderr [, result channel]. */
+#define KS_CLAIM_INLINE 32768
+#define KS_CLAIM_MAX ((size_t)24 << 20)
+#define KS_CLAIM_MEMFD 1u
+#define KS_CLAIM_RESULT 2u	/* a result channel is among the fds; the command gets it as descriptor 3 */
+#define KS_CLAIM_POLL_MEMORY 4u /* no memory cgroup: init polls */
+#define KS_CLAIM_WORDS 4096	/* argc + envc */
+
+struct ks_claim {
+	uint32_t flags;
+	uint32_t argc, envc, nfiles;
+	uint32_t length;
+	uint32_t nofile; /* RLIMIT_NOFILE */
+	uint32_t nproc;	 /* RLIMIT_NPROC, 0 = as inherited */
+	uint32_t cpus;	 /* whole cpus the command may use, for the affinity mask; 0 = all */
+	uint64_t memory_bytes; /* of the poll */
+};
+
+struct ks_claim_file {
+	uint32_t name_len; /* with its NUL */
+	uint32_t mode;
+	uint32_t len;
+};
+
+/* Both return -errno. The receiver owns what it gets (CLOEXEC); descriptors that do not fit are closed by the kernel. */
+int ks_send(int sock, const void *buf, size_t len, const int *fds, int nfds, int flags);
+ssize_t ks_recv(int sock, void *buf, size_t len, int *ret_fds, int *ret_nfds, int flags);
+void ks_close_all(const int *fds, int nfds);
+/* Moves `fds` to 3, 4, ... (CLOEXEC) and closes everything above: a process down the line must not hold a copy of somebody's
+ * socket end, because that defeats the EOF by which a death is seen, and is power. 0 or -errno. */
+int ks_keep_fds(int *fds, int count);

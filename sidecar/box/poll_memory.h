@@ -1,0 +1,11 @@
+/* poll_memory.h: what the processes of this pid namespace hold, for hosts without a memory cgroup. Read by a box's init, from the
+ * box's own /proc. Not seen: page tables, socket and pipe buffers, memfds that nobody maps (refused there, see filter.h). */
+#pragma once
+
+#include <stdint.h>
+
+#define KS_CODE_DIR "/run/code"
+
+/* Bytes of anonymous and shared memory, shared pages counted once over all processes, plus what lies in the box's tmpfs mounts.
+ * An upper bound does (pages shared by processes counted for each) while it is not above `enough`: that one costs a twentieth. */
+uint64_t ks_box_memory(uint64_t enough);

@@ -1,0 +1,301 @@
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "sys.h"
+
+static int fail_step(struct ks_error *err, const struct ks_plan_view *plan, const struct ks_step *step, int sys_errno)
+{
+	char name[40];
+
+	(void)snprintf(name, sizeof(name), "%s %.30s", ks_step_name(step->kind), ks_plan_string(plan, step->target));
+	(void)ks_fail_errno(err, KS_E_START_FAILED, sys_errno, "cannot set up %s in the box",
+			    ks_plan_string(plan, step->target));
+	return ks_error_step(err, name);
+}
+
+static bool wanted_to_fail(const struct ks_plan_view *plan, const struct ks_step *step)
+{
+	char name[40];
+
+	(void)snprintf(name, sizeof(name), "%s %.30s", ks_step_name(step->kind), ks_plan_string(plan, step->target));
+	return ks_plan_fails(plan, name);
+}
+
+/* ---- sources: all are detached trees before our root covers any part of the host's ---- */
+
+/* An ordinary user cannot clone a mount of the host's namespace; only this namespace's copy of it, found by its path again. That
+ * it still is what was checked is seen by device and inode: the sidecar holds the original open, so the number is not reused. */
+static int pin_by_path(const struct ks_plan_view *plan, const struct ks_step *step)
+{
+	struct stat st;
+	KS_AUTOCLOSE int fd = ks_openat2(AT_FDCWD, ks_plan_string(plan, step->source), O_PATH,
+					 RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+
+	if (fd < 0)
+		return -errno;
+	/* AT_RECURSIVE: mounts inherited from another user namespace are locked together, a lone one is EINVAL */
+	KS_AUTOCLOSE int tree = open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+	if (tree < 0 || fstat(tree, &st) < 0)
+		return -errno;
+	if ((uint64_t)st.st_dev != step->device || (uint64_t)st.st_ino != step->inode)
+		return -ESTALE;
+	return KS_TAKE_FD(tree);
+}
+
+static int pin_sources(const struct ks_plan_view *plan, const int *fds, int nfds, int *trees, struct ks_error *err)
+{
+	for (uint32_t i = 0; i < plan->head->step_count; i++) {
+		const struct ks_step *step = &plan->steps[i];
+		if (step->kind != KS_STEP_BIND || step->flags & KS_STEP_COVER)
+			continue;
+		trees[i] = step->fd >= 0 ? (step->fd < nfds ? fds[step->fd] : -EBADF) : pin_by_path(plan, step);
+		if (trees[i] < 0)
+			return fail_step(err, plan, step, -trees[i]);
+	}
+	return 0;
+}
+
+/* ---- placing ---- */
+
+static int make_parents(const char *target)
+{
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s", target + 1);
+	for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST && errno != EROFS)
+			return -errno;
+		*slash = '/';
+	}
+	return 0;
+}
+
+/* The target, which may lie in an image or a workspace that is full of links: looked up inside our root only. Missing ones are made
+ * in our own tmpfs and nowhere else, so no mount point ever appears on the host's file system. cwd is the new root. */
+static int open_target(const char *target, bool want_dir)
+{
+	struct statfs fs;
+	int fd = ks_openat2(AT_FDCWD, target + 1, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+
+	if (fd >= 0 || errno != ENOENT)
+		return fd < 0 ? -errno : fd;
+	int rc = make_parents(target);
+	if (rc < 0)
+		return rc;
+	char parent[PATH_MAX];
+	(void)snprintf(parent, sizeof(parent), "%s", target + 1);
+	char *slash = strrchr(parent, '/');
+	const char *name = slash ? slash + 1 : parent;
+	KS_AUTOCLOSE int dir = -1;
+	if (slash)
+		*slash = '\0';
+	dir = ks_openat2(AT_FDCWD, slash ? parent : ".", O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	if (dir < 0 || fstatfs(dir, &fs) < 0)
+		return -errno;
+	if (fs.f_type != TMPFS_MAGIC) /* an image's or the host's directory: read-only, or not ours to change */
+		return -ENOENT;
+	if (want_dir) {
+		if (mkdirat(dir, name, 0755) < 0)
+			return -errno;
+	} else {
+		KS_AUTOCLOSE int file = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
+		if (file < 0)
+			return -errno;
+	}
+	fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int place_bind(const struct ks_plan_view *plan, const struct ks_step *step, int tree)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID };
+	struct stat st;
+
+	if (fstat(tree, &st) < 0)
+		return -errno;
+	KS_AUTOCLOSE int target = open_target(ks_plan_string(plan, step->target), S_ISDIR(st.st_mode));
+	if (target < 0)
+		return target;
+	if (step->flags & KS_STEP_DEVICE) {
+		if (!S_ISCHR(st.st_mode)) /* CVE-2025-31133: /dev/null of an image was a link to something else */
+			return -ENODEV;
+		attr.attr_set |= MOUNT_ATTR_NOEXEC;
+	} else {
+		attr.attr_set |= MOUNT_ATTR_NODEV;
+	}
+	/* Flags are only ever added: those that a foreign mount brings along are locked. */
+	attr.attr_set |= step->flags & KS_STEP_RDONLY ? MOUNT_ATTR_RDONLY : 0;
+	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+		return -errno;
+	if (move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return -errno;
+	return 0;
+}
+
+static int place_file(const struct ks_plan_view *plan, const struct ks_step *step)
+{
+	const char *target = ks_plan_string(plan, step->target);
+	int rc = make_parents(target);
+	KS_AUTOCLOSE int fd = rc < 0 ? -1 : open(target + 1, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+	if (fd < 0)
+		return rc < 0 ? rc : -errno;
+	ssize_t n = write(fd, ks_plan_string(plan, step->text), step->text_len);
+	return n == (ssize_t)step->text_len ? 0 : n < 0 ? -errno : -EIO;
+}
+
+static int place(const struct ks_plan_view *plan, const struct ks_step *step, int tree)
+{
+	const char *target = ks_plan_string(plan, step->target);
+	int rc;
+
+	switch ((enum ks_step_kind)step->kind) {
+	case KS_STEP_DIR:
+		rc = make_parents(target);
+		return rc < 0 ? rc : mkdir(target + 1, step->mode) < 0 ? -errno : 0;
+	case KS_STEP_FILE:
+		return place_file(plan, step);
+	case KS_STEP_SYMLINK:
+		rc = make_parents(target);
+		return rc < 0 ? rc : symlink(ks_plan_string(plan, step->text), target + 1) < 0 ? -errno : 0;
+	case KS_STEP_BIND:
+		if (step->flags & KS_STEP_COVER) {
+			KS_AUTOCLOSE int own = open_tree(AT_FDCWD, ks_plan_string(plan, step->source) + 1,
+							 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+			return own < 0 ? -errno : place_bind(plan, step, own);
+		}
+		return place_bind(plan, step, tree);
+	case KS_STEP_TMPFS:
+	case KS_STEP_PROC:
+	case KS_STEP_DEVPTS:
+	case KS_STEP_MASK:
+		break;
+	}
+	return -EINVAL;
+}
+
+/* ---- the root ---- */
+
+static int named(struct ks_error *err, const char *step, int sys_errno)
+{
+	(void)ks_fail_errno(err, KS_E_START_FAILED, sys_errno, "cannot prepare the box's root (%s)", step);
+	return ks_error_step(err, step);
+}
+
+/* Any directory does: our tmpfs covers it in our own mount namespace only, and pivot_root takes it away. */
+static const char *find_mount_point(void)
+{
+	static const char *const candidates[] = { "/tmp", "/run", "/mnt", "/var", "/usr" };
+	struct stat st;
+
+	for (size_t i = 0; i < KS_COUNT(candidates); i++)
+		if (stat(candidates[i], &st) == 0 && S_ISDIR(st.st_mode))
+			return candidates[i];
+	return "/";
+}
+
+static int make_root(const struct ks_plan_view *plan, struct ks_error *err)
+{
+	const char *root = find_mount_point();
+
+	if (ks_plan_fails(plan, "root") || mount("root", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=755") < 0 ||
+	    chdir(root) < 0)
+		return named(err, "root", errno ? errno : EIO);
+	return 0;
+}
+
+/* The proc of the session's pid namespace stays mounted, unmasked, for good: a box may mount its own only while a fully
+ * visible one is there (mount_too_revealing in fs/namespace.c). The box covers it with its own. cwd is the new root. */
+static int enter_root(const struct ks_plan_view *plan, struct ks_error *err)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+
+	if (ks_plan_fails(plan, "session proc") || mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) {
+		(void)named(err, "session proc", errno ? errno : EIO);
+		return ks_error_hint(err, "when this runs inside a container whose /proc is masked, start that container with an "
+					  "unmasked /proc (docker: --security-opt systempaths=unconfined)");
+	}
+	if (ks_plan_fails(plan, "pivot_root") || ks_pivot_root(".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return named(err, "pivot_root", errno ? errno : EIO);
+	if (ks_plan_fails(plan, "read-only root") || mount_setattr(AT_FDCWD, "/", 0, &attr, sizeof(attr)) < 0)
+		return named(err, "read-only root", errno ? errno : EIO);
+	return 0;
+}
+
+int ks_tree_build(const struct ks_plan_view *plan, const int *fds, int nfds, struct ks_error *err)
+{
+	static int trees[KS_PLAN_STEPS];
+
+	errno = 0;
+	if (ks_plan_fails(plan, "propagation") || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return named(err, "propagation", errno ? errno : EIO);
+	if (pin_sources(plan, fds, nfds, trees, err) < 0 || make_root(plan, err) < 0)
+		return -1;
+	for (uint32_t i = 0; i < plan->head->step_count; i++) {
+		const struct ks_step *step = &plan->steps[i];
+		if (step->flags & KS_STEP_BOX)
+			continue;
+		int rc = wanted_to_fail(plan, step) ? -EIO : place(plan, step, trees[i]);
+		if (rc < 0)
+			return fail_step(err, plan, step, -rc);
+	}
+	errno = 0;
+	return enter_root(plan, err);
+}
+
+/* ---- what each box mounts for itself ---- */
+
+static int box_mount(const struct ks_plan_view *plan, const struct ks_step *step)
+{
+	const unsigned long safe = MS_NOSUID | MS_NODEV;
+	const char *target = ks_plan_string(plan, step->target);
+	char options[96];
+
+	switch ((enum ks_step_kind)step->kind) {
+	case KS_STEP_TMPFS:
+		(void)snprintf(options, sizeof(options), "size=%llu,nr_inodes=%llu,mode=%o", (unsigned long long)step->size,
+			       (unsigned long long)step->inodes, step->mode);
+		return mount("tmpfs", target, "tmpfs", safe, options) < 0 ? -errno : 0;
+	case KS_STEP_PROC:
+		return mount("proc", target, "proc", safe | MS_NOEXEC, NULL) < 0 ? -errno : 0;
+	case KS_STEP_DEVPTS:
+		/* no gid: an ordinary user has no id to give the terminals to (mount(2) on devpts: newinstance is the default) */
+		return mount("devpts", target, "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620") < 0 ? -errno : 0;
+	case KS_STEP_MASK:
+		/* our own /dev/null, whose type the template has checked */
+		if (mount("/dev/null", target, NULL, MS_BIND, NULL) == 0)
+			return 0;
+		if (errno == ENOTDIR && mount(KS_EMPTY_DIR, target, NULL, MS_BIND, NULL) == 0)
+			return 0;
+		return errno == ENOENT ? 0 : -errno;
+	case KS_STEP_DIR:
+	case KS_STEP_FILE:
+	case KS_STEP_SYMLINK:
+	case KS_STEP_BIND:
+		break;
+	}
+	return -EINVAL;
+}
+
+int ks_tree_box_mounts(const struct ks_plan_view *plan, struct ks_error *err)
+{
+	for (uint32_t i = 0; i < plan->head->step_count; i++) {
+		const struct ks_step *step = &plan->steps[i];
+		if (!(step->flags & KS_STEP_BOX))
+			continue;
+		int rc = wanted_to_fail(plan, step) ? -EIO : box_mount(plan, step);
+		if (rc < 0)
+			return fail_step(err, plan, step, -rc);
+	}
+	return 0;
+}

@@ -1,0 +1,7 @@
+/* flags.h: command-line flags from the protocol's tables: memoryMb is --memory-mb. The same decoder judges them. */
+#pragma once
+
+#include "proto/field.h"
+
+/* Reads flags from argv[*at] on, until a word that is none; *at then is its index. Fills *out by the table. Errors name the field. */
+int ks_flags_parse(const struct ks_schema *schema, int argc, char **argv, int *at, void *out, struct ks_error *err);

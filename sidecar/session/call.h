@@ -1,0 +1,149 @@
+/* call.h: one run: from the request to its result. Facts come from the box (box/box.h), never from what the code printed.
+ *
+ *   queued -> opening (a throw-away session, or a template of its own) -> starting (the box is made; the workspace is looked at)
+ *          -> running -> ending (the rest of the output; the workspace is looked at again) -> done
+ *
+ * Split by idea: call.c the life, call_io.c pipes and result channel, call_files.c the two looks at the workspace,
+ * outcome.c what all of it means. */
+#pragma once
+
+#include "plugins/frames.h"
+#include "session/session.h"
+#include "workspace/diff.h"
+
+#define KS_STDIN_QUEUE ((size_t)1 << 20) /* bytes of run/stdin that wait for the box */
+#define KS_START_LIMIT_MS 10000
+#define KS_DEATH_GRACE_MS 1000 /* after a kill: then the answer leaves whatever the kernel does */
+
+enum ks_call_state { KS_CALL_QUEUED, KS_CALL_OPENING, KS_CALL_STARTING, KS_CALL_RUNNING, KS_CALL_ENDING, KS_CALL_DONE };
+
+struct ks_call;
+
+struct ks_call_ops {
+	void (*started)(void *arg);
+	void (*output)(void *arg, enum ks_output which, const void *data, size_t len);
+	size_t (*room)(void *arg); /* bytes that may be read from the box now; SIZE_MAX when nobody holds it up */
+	void (*done)(void *arg);   /* ks_call_outcome() is complete; last */
+	void (*failed)(void *arg, const struct ks_error *err); /* instead: no foreign code ran; last */
+};
+
+/* A stream of the box's output: the head that is kept, and how much there was. */
+struct ks_output_log {
+	struct ks_buf kept;
+	uint64_t total;
+	char blob[33]; /* not "": the kept bytes live there */
+};
+
+enum ks_fault_type {
+	KS_FAULT_NONE, KS_FAULT_CANCELLED, KS_FAULT_TIMEOUT, KS_FAULT_OOM, KS_FAULT_ESCAPE_BLOCKED, KS_FAULT_EXEC_FAILED,
+	KS_FAULT_DISK, KS_FAULT_KILLED,
+};
+
+struct ks_outcome {
+	int exit_code;
+	int signal; /* 0 none */
+	int64_t duration_us;
+	enum ks_fault_type fault;
+	char message[320], syscall[32], process[20], limit[24];
+	struct ks_box_end end;
+	bool truncated;
+	const char *channel; /* "ok", "closed", "corrupt", "limit" */
+	const char *start_kind;
+	int64_t start_us;
+};
+
+struct ks_call_pipe {
+	int fd;
+	uv_poll_t poll;
+	bool watched;
+};
+
+struct ks_call {
+	struct ks_list node;	     /* core->running, queued or finished */
+	struct ks_list session_node; /* session->calls */
+	struct ks_core *core;
+	struct ks_session *session;
+	struct ks_group *own_group; /* start: "cold" */
+	enum ks_call_state state;
+	char id[65];
+	const struct ks_call_ops *ops;
+	void *arg;
+	const struct ks_run_params *params; /* the caller's, valid until done or failed */
+	bool throwaway;
+	/* what will run */
+	const struct ks_language *language; /* NULL: run/argv */
+	const char *code;
+	size_t code_len;
+	const char *stdin_data;
+	size_t stdin_len;
+	/* what it may do */
+	struct ks_box_limits limits;
+	int64_t timeout_ms, max_output_bytes;
+	bool track_files;
+	/* the box and what is connected to it */
+	struct ks_box *box;
+	struct ks_escape escape; /* as it was when the box went */
+	bool claimed;
+	struct ks_call_pipe out[2], in, channel;
+	struct ks_buf in_queue; /* from in_done on it waits to be written */
+	size_t in_done;
+	bool in_eof;
+	uv_timer_t timer;
+	int handles; /* uv handles that are not closed */
+	/* what came of it */
+	struct ks_output_log log[2];
+	struct ks_frames frames;
+	struct ks_results results;
+	bool channel_open, channel_was_closed;
+	bool cancelled, timed_out, box_ended, box_gone, overdue, decided;
+	int64_t made_us, started_us, finished_us;
+	struct ks_chore files_chore;
+	bool files_busy;
+	struct ks_walk *walk;
+	struct ks_diff *diff;
+	struct ks_tree *before, *after;
+	struct ks_changes changes;
+	struct ks_note notes[4];
+	size_t note_count;
+	struct ks_outcome outcome;
+};
+
+/* `session` NULL: a throw-away one is opened when the call's turn comes. The call waits in the queue until the next
+ * ks_calls_start_queued(). Everything that can be said no to is said here, or by `failed`. `code` and `stdin_data` must live as long as params. */
+int ks_call_new(struct ks_core *core, struct ks_session *session, const struct ks_run_params *params, bool is_argv, const char *code,
+		size_t code_len, const char *stdin_data, size_t stdin_len, const struct ks_call_ops *ops, void *arg,
+		struct ks_call **ret, struct ks_error *err);
+/* Instead of letting it start: without a callback. */
+void ks_call_drop(struct ks_call *call);
+void ks_call_cancel(struct ks_call *call);
+/* There is room again for output. */
+void ks_call_resume(struct ks_call *call);
+int ks_call_stdin(struct ks_call *call, const void *data, size_t len, bool eof, struct ks_error *err);
+int ks_call_signal(struct ks_call *call, int signal_number, struct ks_error *err);
+/* After `done`, when the caller has written its answer (it may take its time): the call leaves its session. The output stays for
+ * output/read for a while. */
+void ks_call_finish(struct ks_call *call);
+/* A running or finished one; NULL with err at /runId (unknown_handle, or gone). */
+struct ks_call *ks_call_find(struct ks_core *core, const char *id, bool finished_too, struct ks_error *err);
+void ks_call_add_note(struct ks_call *call, const char *code, const char *fmt, ...) KS_PRINTF(3, 4);
+const char *ks_fault_name(enum ks_fault_type fault);
+
+/* ---- for core.c and session.c ---- */
+void ks_calls_start_queued(struct ks_core *core);
+void ks_calls_cancel_session(struct ks_session *session);
+void ks_calls_cancel_queued(struct ks_core *core); /* those without a session */
+void ks_calls_expire(struct ks_core *core, int64_t now_us);
+void ks_calls_forget_all(struct ks_core *core);
+
+/* ---- between the parts of a call ---- */
+int ks_call_connect(struct ks_call *call, int ret_stdio[3], int *ret_result, struct ks_error *err); /* the box's ends */
+void ks_call_watch(struct ks_call *call);
+void ks_call_drain(struct ks_call *call); /* what lies in the pipes and the channel now */
+void ks_call_disconnect(struct ks_call *call);
+void ks_call_io_free(struct ks_call *call);
+void ks_call_handle_closed(uv_handle_t *handle);
+/* Starts looking; `ks_call_files_done` follows, perhaps at once. */
+void ks_call_look(struct ks_call *call, bool before);
+void ks_call_files_done(struct ks_call *call, bool before);
+void ks_call_files_free(struct ks_call *call);
+void ks_outcome_decide(struct ks_call *call);

@@ -1,0 +1,317 @@
+/* call_io.c: the pipes of a call and its result channel, on the sidecar's side. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "box/msg.h"
+#include "session/call.h"
+#include "session/json_check.h"
+
+#define READ_SLICE ((size_t)256 << 10) /* of one stream in one turn of the loop */
+
+/* ---- connecting ---- */
+
+static int open_null(int *ret_fd, struct ks_error *err)
+{
+	*ret_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return *ret_fd < 0 ? ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot open /dev/null") : 0;
+}
+
+/* Our end never blocks; the box's is an ordinary pipe end. */
+static int make_pipe(int *ret_ours, int *ret_theirs, bool ours_reads, struct ks_error *err)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot make a pipe");
+	*ret_ours = pair[ours_reads ? 0 : 1];
+	*ret_theirs = pair[ours_reads ? 1 : 0];
+	(void)fcntl(*ret_ours, F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
+static int connect_channel(struct ks_call *call, int *ret_theirs, struct ks_error *err)
+{
+	int pair[2];
+
+	if (!call->language || !(call->language->api.flags & KERN_CAN_RICH))
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot make a result channel");
+	(void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
+	call->channel.fd = pair[0];
+	call->channel_open = true;
+	*ret_theirs = pair[1];
+	return 0;
+}
+
+int ks_call_connect(struct ks_call *call, int ret_stdio[3], int *ret_result, struct ks_error *err)
+{
+	bool given = call->params->stdin_text.present;
+
+	if (given || call->params->interactive) {
+		if (make_pipe(&call->in.fd, &ret_stdio[0], false, err) < 0)
+			return -1;
+		call->in_eof = given && !call->params->interactive;
+		ks_buf_add(&call->in_queue, call->stdin_data, call->stdin_len);
+	} else if (open_null(&ret_stdio[0], err) < 0) {
+		return -1;
+	}
+	if (make_pipe(&call->out[0].fd, &ret_stdio[1], true, err) < 0)
+		return -1;
+	if (call->params->merge)
+		ret_stdio[2] = ret_stdio[1];
+	else if (make_pipe(&call->out[1].fd, &ret_stdio[2], true, err) < 0)
+		return -1;
+	return connect_channel(call, ret_result, err);
+}
+
+static void unwatch(struct ks_call_pipe *pipe)
+{
+	if (pipe->watched)
+		uv_close((uv_handle_t *)&pipe->poll, ks_call_handle_closed);
+	pipe->watched = false;
+	ks_close(&pipe->fd);
+}
+
+static bool watch(struct ks_call *call, struct ks_call_pipe *pipe, int events, uv_poll_cb cb)
+{
+	if (pipe->fd < 0)
+		return false;
+	if (!pipe->watched) {
+		if (uv_poll_init(call->core->loop, &pipe->poll, pipe->fd) < 0)
+			return false;
+		pipe->poll.data = call;
+		pipe->watched = true;
+		call->handles++;
+	}
+	return uv_poll_start(&pipe->poll, events, cb) == 0;
+}
+
+/* ---- output ---- */
+
+static void keep(struct ks_call *call, int which, const char *data, size_t len)
+{
+	struct ks_output_log *log = &call->log[which];
+	size_t max = (size_t)call->max_output_bytes, room = log->kept.len < max ? max - log->kept.len : 0;
+
+	log->total += len;
+	ks_buf_add(&log->kept, data, len < room ? len : room);
+	call->outcome.truncated |= len > room;
+	call->ops->output(call->arg, which ? KS_STDERR : KS_STDOUT, data, len);
+}
+
+/* At most `max` bytes of one stream. False when there is nothing more now. */
+static bool read_some(struct ks_call *call, int which, size_t max)
+{
+	static char buffer[65536]; /* one thread, and nothing below reads */
+	struct ks_call_pipe *pipe = &call->out[which];
+
+	while (max > 0 && pipe->fd >= 0) {
+		ssize_t n = read(pipe->fd, buffer, max < sizeof(buffer) ? max : sizeof(buffer));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return false;
+		if (n <= 0) {
+			unwatch(pipe);
+			return false;
+		}
+		keep(call, which, buffer, (size_t)n);
+		max -= (size_t)n;
+	}
+	return pipe->fd >= 0;
+}
+
+static void on_output(uv_poll_t *poll, int status, int events)
+{
+	struct ks_call *call = poll->data;
+	int which = poll == &call->out[1].poll;
+
+	(void)status;
+	(void)events;
+	size_t room = call->ops->room(call->arg);
+	if (room == 0) { /* the box waits until ks_call_resume() */
+		(void)uv_poll_stop(poll);
+		return;
+	}
+	(void)read_some(call, which, room < READ_SLICE ? room : READ_SLICE);
+}
+
+void ks_call_resume(struct ks_call *call)
+{
+	if (call->state != KS_CALL_RUNNING)
+		return;
+	for (int i = 0; i < 2; i++)
+		(void)watch(call, &call->out[i], UV_READABLE | UV_DISCONNECT, on_output);
+}
+
+/* What a stream holds now, and no more than fits a pipe: a process that goes on writing cannot hold us here. */
+static void drain_stream(struct ks_call *call, int which)
+{
+	int capacity = call->out[which].fd < 0 ? 0 : fcntl(call->out[which].fd, F_GETPIPE_SZ);
+
+	if (capacity > 0)
+		(void)read_some(call, which, (size_t)capacity);
+}
+
+/* ---- the result channel ---- */
+
+static void close_channel(struct ks_call *call)
+{
+	unwatch(&call->channel);
+}
+
+/* Recorded where it stands in the output, then acknowledged: prints before it have been read, prints after it come after the ack. */
+static void take_frame(struct ks_call *call, const struct kern_frame *frame, bool dropped)
+{
+	uint8_t ack[KS_FRAME_HEADER];
+	struct ks_error err;
+
+	drain_stream(call, 0);
+	drain_stream(call, 1);
+	if (!dropped) {
+		call->results.at_stdout = call->log[0].total;
+		call->results.at_stderr = call->log[1].total;
+		if (ks_plugin_result(call->language, frame, &call->results, &err) < 0) {
+			ks_log(KS_LOG_INFO, "channel_corrupt", "run %s: %s", call->id, err.text);
+			call->frames.corrupt = true;
+			close_channel(call);
+			return;
+		}
+	}
+	ks_frames_ack(frame->call, frame->id, ack);
+	if (call->channel.fd >= 0)
+		(void)send(call->channel.fd, ack, sizeof(ack), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void read_channel(struct ks_call *call)
+{
+	static char datagram[KS_FRAME_DATAGRAM + 1];
+	struct kern_frame frame;
+
+	for (int i = 0; i < 64 && call->channel.fd >= 0; i++) {
+		ssize_t n = recv(call->channel.fd, datagram, sizeof(datagram), MSG_DONTWAIT | MSG_TRUNC);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
+			return;
+		if (n <= 0) {
+			call->channel_was_closed = true;
+			close_channel(call);
+			return;
+		}
+		enum ks_frames_status got = ks_frames_feed(&call->frames, datagram, (size_t)n, &frame);
+		if (got == KS_FRAMES_COMPLETE || got == KS_FRAMES_DROPPED) {
+			take_frame(call, &frame, got == KS_FRAMES_DROPPED);
+		} else if (got == KS_FRAMES_CORRUPT) {
+			ks_log(KS_LOG_INFO, "channel_corrupt", "run %s: %s", call->id, call->frames.reason);
+			close_channel(call);
+		}
+	}
+}
+
+static void on_channel(uv_poll_t *poll, int status, int events)
+{
+	(void)status;
+	(void)events;
+	read_channel(poll->data);
+}
+
+/* ---- input ---- */
+
+static void on_input(uv_poll_t *poll, int status, int events);
+
+static void write_input(struct ks_call *call)
+{
+	while (call->in.fd >= 0 && call->in_done < call->in_queue.len) {
+		ssize_t n = write(call->in.fd, call->in_queue.data + call->in_done, call->in_queue.len - call->in_done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN) {
+			(void)watch(call, &call->in, UV_WRITABLE | UV_DISCONNECT, on_input);
+			return;
+		}
+		if (n < 0) { /* EPIPE: nobody reads it any more, which is no error of the call */
+			call->in_done = call->in_queue.len;
+			unwatch(&call->in);
+			break;
+		}
+		call->in_done += (size_t)n;
+	}
+	ks_buf_free(&call->in_queue);
+	call->in_done = 0;
+	if (call->in.watched)
+		(void)uv_poll_stop(&call->in.poll);
+	if (call->in_eof)
+		unwatch(&call->in);
+}
+
+static void on_input(uv_poll_t *poll, int status, int events)
+{
+	struct ks_call *call = poll->data;
+
+	(void)status;
+	(void)events;
+	write_input(call);
+}
+
+int ks_call_stdin(struct ks_call *call, const void *data, size_t len, bool eof, struct ks_error *err)
+{
+	if (!call->params->interactive)
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/runId", "run %s was not started with interactive:true", call->id);
+	if (call->in_eof)
+		return ks_fail_at(err, KS_E_INVALID_REQUEST, "/runId", "the input of run %s has been ended", call->id);
+	size_t waiting = call->in_queue.len - call->in_done;
+	if (waiting + len > KS_STDIN_QUEUE) {
+		(void)ks_fail(err, KS_E_OVERLOADED, "%zu bytes of input wait for the box to read them; at most %zu may", waiting,
+			      KS_STDIN_QUEUE);
+		return ks_error_hint(err, "send the same again later");
+	}
+	if (call->claimed && call->in.fd < 0)
+		len = 0; /* the code has closed its input */
+	ks_buf_drop(&call->in_queue, KS_TAKE(call->in_done, 0));
+	ks_buf_add(&call->in_queue, data, len);
+	call->in_eof = eof;
+	if (call->state == KS_CALL_RUNNING)
+		write_input(call);
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+void ks_call_watch(struct ks_call *call)
+{
+	call->results.json_valid = ks_json_valid;
+	ks_call_resume(call);
+	(void)watch(call, &call->channel, UV_READABLE | UV_DISCONNECT, on_channel);
+	write_input(call);
+}
+
+void ks_call_drain(struct ks_call *call)
+{
+	read_channel(call); /* each frame reads what was printed before it */
+	drain_stream(call, 0);
+	drain_stream(call, 1);
+}
+
+void ks_call_disconnect(struct ks_call *call)
+{
+	unwatch(&call->out[0]);
+	unwatch(&call->out[1]);
+	unwatch(&call->in);
+	unwatch(&call->channel);
+	ks_buf_free(&call->in_queue);
+}
+
+void ks_call_io_free(struct ks_call *call)
+{
+	ks_buf_free(&call->log[0].kept);
+	ks_buf_free(&call->log[1].kept);
+	ks_buf_free(&call->in_queue);
+	ks_frames_free(&call->frames);
+	ks_results_free(&call->results);
+}

@@ -1,0 +1,170 @@
+#include "session/core.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "session/call.h"
+#include "session/session.h"
+
+/* ---- chores ---- */
+
+static void on_idle(uv_idle_t *idle)
+{
+	struct ks_core *core = idle->data;
+
+	/* one slice of each in turn; the loop looks at its descriptors between two turns */
+	for (struct ks_list *n = core->chores.next, *next; n != &core->chores; n = next) {
+		struct ks_chore *chore = KS_ENTRY(n, struct ks_chore, node);
+		next = n->next;
+		chore->step(chore); /* removes itself from the list when it is done */
+	}
+	if (ks_list_empty(&core->chores))
+		(void)uv_idle_stop(idle);
+}
+
+void ks_core_add_chore(struct ks_core *core, struct ks_chore *chore)
+{
+	ks_list_append(&core->chores, &chore->node);
+	(void)uv_idle_start(&core->slicer, on_idle);
+}
+
+/* What dead sidecars left, removed while we have nothing better to do. */
+struct sweep {
+	struct ks_chore chore;
+	struct ks_core *core;
+};
+
+static void sweep_step(struct ks_chore *chore)
+{
+	struct sweep *sweep = (struct sweep *)(void *)chore;
+	struct ks_error err;
+	int rc = ks_state_sweep(sweep->core->state, KS_SLICE_US, &err);
+
+	if (rc == 0)
+		return;
+	if (rc < 0)
+		ks_log(KS_LOG_WARN, "sweep_incomplete", "%s", err.text);
+	ks_list_remove(&chore->node);
+	free(sweep);
+}
+
+static void start_sweep(struct ks_core *core)
+{
+	struct sweep *sweep = calloc(1, sizeof(*sweep));
+
+	if (!sweep)
+		return;
+	*sweep = (struct sweep){ .chore.step = sweep_step, .core = core };
+	ks_core_add_chore(core, &sweep->chore);
+}
+
+/* ---- open ---- */
+
+#define COARSE_MS 5000
+
+static void on_coarse(uv_timer_t *timer)
+{
+	struct ks_core *core = timer->data;
+
+	ks_blobs_sweep(core->blobs, ks_now_us());
+	ks_calls_expire(core, ks_now_us());
+}
+
+int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, struct ks_error *err)
+{
+	struct ks_core *core = calloc(1, sizeof(*core));
+
+	if (!core)
+		return ks_fail(err, KS_E_INTERNAL, "out of memory");
+	core->loop = config->loop;
+	core->engine = config->engine;
+	if (!core->engine)
+		core->engine_error = *config->engine_error;
+	core->max_runs = KS_RUNS_DEFAULT;
+	core->max_queued = KS_QUEUED_DEFAULT;
+	ks_list_init(&core->sessions);
+	ks_list_init(&core->running);
+	ks_list_init(&core->queued);
+	ks_list_init(&core->finished);
+	ks_list_init(&core->chores);
+	if (ks_blobs_new(KS_BLOB_BYTES_DEFAULT, &core->blobs, err) < 0 ||
+	    ks_plugins_load(config->plugin_dirs, &core->plugins, err) < 0 || ks_state_open(&core->state, err) < 0) {
+		ks_plugins_free(core->plugins);
+		ks_blobs_free(core->blobs);
+		free(core);
+		return -1;
+	}
+	(void)uv_idle_init(core->loop, &core->slicer);
+	(void)uv_timer_init(core->loop, &core->coarse);
+	core->slicer.data = core->coarse.data = core;
+	(void)uv_timer_start(&core->coarse, on_coarse, COARSE_MS, COARSE_MS);
+	uv_unref((uv_handle_t *)&core->coarse);
+	start_sweep(core);
+	*ret = core;
+	return 0;
+}
+
+void ks_core_make_handle(struct ks_core *core, const char *prefix, char ret[65])
+{
+	(void)snprintf(ret, 65, "%s-%" PRIu64, prefix, ++core->last_number);
+}
+
+/* ---- close ---- */
+
+void ks_core_turn(struct ks_core *core)
+{
+	ks_calls_start_queued(core);
+	if (core->drained && core->running_count == 0 && core->queued_count == 0) {
+		void (*drained)(void *arg) = core->drained;
+		core->drained = NULL;
+		drained(core->drained_arg);
+		return;
+	}
+	if (!core->closing || !ks_list_empty(&core->sessions) || !core->closed)
+		return;
+	void (*closed)(void *arg) = core->closed;
+	core->closed = NULL;
+	closed(core->closed_arg);
+}
+
+void ks_core_drain(struct ks_core *core, void (*drained)(void *arg), void *arg)
+{
+	core->drained = drained;
+	core->drained_arg = arg;
+	ks_core_turn(core);
+}
+
+void ks_core_close(struct ks_core *core, void (*closed)(void *arg), void *arg)
+{
+	core->closing = true;
+	core->closed = closed;
+	core->closed_arg = arg;
+	for (struct ks_list *n = core->sessions.next, *next; n != &core->sessions; n = next) {
+		next = n->next;
+		ks_session_close(KS_ENTRY(n, struct ks_session, node), NULL, NULL);
+	}
+	ks_calls_cancel_queued(core);
+	ks_core_turn(core);
+}
+
+void ks_core_free(struct ks_core *core)
+{
+	struct ks_error err;
+
+	ks_calls_forget_all(core);
+	while (!ks_list_empty(&core->chores))
+		ks_list_remove(core->chores.next); /* the state directory goes as a whole, below */
+	uv_close((uv_handle_t *)&core->slicer, NULL);
+	uv_close((uv_handle_t *)&core->coarse, NULL);
+	int rc = 0;
+	for (int64_t until = ks_now_us() + 500000; rc == 0 && ks_now_us() < until;)
+		rc = ks_state_close_step(core->state, 50000, &err); /* what is left, the next start sweeps */
+	if (rc < 0)
+		ks_log(KS_LOG_WARN, "state_left", "%s", err.text);
+	ks_state_free(core->state);
+	ks_blobs_free(core->blobs);
+	ks_plugins_free(core->plugins);
+}

@@ -1,0 +1,79 @@
+/* core.h: what all sessions of one sidecar share: the sandbox engine, plugins, blobs, the private state directory, the limits, and
+ * the queue of runs. Knows no protocol connection: what happens is told through callbacks. */
+#pragma once
+
+#include <uv.h>
+
+#include "base/list.h"
+#include "box/engine.h"
+#include "plugins/loader.h"
+#include "session/blob.h"
+#include "workspace/private.h"
+
+#define KS_RUNS_DEFAULT 64
+#define KS_RUNS_MAX 256
+#define KS_QUEUED_DEFAULT 1024
+#define KS_QUEUED_MAX 65536
+#define KS_SESSIONS_MAX 256	  /* open ones; throw-away calls have one each */
+#define KS_FINISHED_MAX 256	  /* runs whose output is kept for output/read */
+#define KS_FINISHED_BYTES ((size_t)64 << 20)
+#define KS_SLICE_US 2000 /* what a tree walk may take of the loop in one turn */
+
+struct ks_session;
+struct ks_call;
+
+/* Work that goes on in slices while the loop has other things to do, too. */
+struct ks_chore {
+	struct ks_list node;
+	void (*step)(struct ks_chore *chore); /* one slice of KS_SLICE_US; when done it takes the node out of the list */
+};
+
+struct ks_core {
+	uv_loop_t *loop;
+	struct ks_engine *engine; /* NULL: this host cannot make boxes, engine_error says why */
+	struct ks_error engine_error;
+	struct ks_plugins *plugins;
+	struct ks_blobs *blobs;
+	struct ks_state *state;
+	int64_t max_runs, max_queued;
+	struct ks_list sessions; /* struct ks_session */
+	struct ks_list running, queued, finished; /* struct ks_call */
+	int64_t running_count, queued_count;
+	size_t finished_count, finished_bytes;
+	struct ks_list chores;
+	uv_idle_t slicer;
+	uv_timer_t coarse; /* expiry of blobs and outputs */
+	bool closing, starting;
+	uint64_t last_number; /* for handles that we choose */
+	struct {
+		uint64_t calls, faults, starts_failed, leaked;
+	} counters;
+	/* A session that ended by itself. */
+	void (*session_closed)(void *arg, const char *session_id, const char *reason);
+	void *session_closed_arg;
+	void (*closed)(void *arg); /* see ks_core_close */
+	void *closed_arg;
+	void (*drained)(void *arg); /* see ks_core_drain */
+	void *drained_arg;
+};
+
+struct ks_core_config {
+	uv_loop_t *loop;
+	struct ks_engine *engine; /* attached already; NULL with engine_error */
+	const struct ks_error *engine_error;
+	const char *const *plugin_dirs;
+};
+
+int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, struct ks_error *err);
+/* Closes every session; running calls answer `cancelled` first. `closed` is called when all is gone. */
+void ks_core_close(struct ks_core *core, void (*closed)(void *arg), void *arg);
+/* `drained` is called when no run is running or waiting. */
+void ks_core_drain(struct ks_core *core, void (*drained)(void *arg), void *arg);
+/* After the loop has ended, or at once in an emergency: frees without waiting for anybody. */
+void ks_core_free(struct ks_core *core);
+
+void ks_core_add_chore(struct ks_core *core, struct ks_chore *chore);
+/* "p-1", "s-2": for a handle that the client left to us. */
+void ks_core_make_handle(struct ks_core *core, const char *prefix, char ret[65]);
+/* Something ended: starts what waits, and finishes a close. */
+void ks_core_turn(struct ks_core *core);

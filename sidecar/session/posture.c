@@ -1,0 +1,314 @@
+#include "session/posture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "box/init.h"
+#include "box/poll_memory.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+const char *const ks_posture_env[] = {
+	"PATH=" KS_BOX_PATH,
+	"HOME=" KS_BOX_HOME,
+	"USER=sandbox",
+	"LOGNAME=sandbox",
+	"SHELL=/bin/sh",
+	"LANG=C.UTF-8", /* en_US is often not installed, C makes programs refuse non-ASCII text */
+	"TERM=dumb",
+	"TMPDIR=/tmp",
+	/* HOME is writable, and caches land there: npm, pip, go and matplotlib fail with misleading errors otherwise */
+	"XDG_CACHE_HOME=" KS_BOX_HOME "/.cache",
+	"XDG_CONFIG_HOME=" KS_BOX_HOME "/.config",
+	"XDG_DATA_HOME=" KS_BOX_HOME "/.local/share",
+	"XDG_STATE_HOME=" KS_BOX_HOME "/.local/state",
+	"MPLCONFIGDIR=" KS_BOX_HOME "/.config/matplotlib",
+	NULL,
+};
+
+/* Of the host's /etc, for programs of its /usr: nothing with a secret or a name of this machine in it. */
+static const char *const host_etc[] = {
+	"alternatives",	    "ca-certificates", "ca-certificates.conf", "crypto-policies", "fonts", "java-11-openjdk",
+	"java-17-openjdk",  "java-21-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",    "localtime", "magic",
+	"magic.mime",	    "matplotlibrc",    "mime.types",  "perl",	    "pki/ca-trust",    "pki/tls/certs",
+	"protocols",	    "python3",	       "python3.8",   "python3.9",  "python3.10",      "python3.11",
+	"python3.12",	    "python3.13",      "python3.14",  "services",   "ssl/certs",       "ssl/openssl.cnf",
+	"terminfo",	    "timezone",
+};
+
+static const struct {
+	const char *path, *text;
+} own_files[] = {
+	{ "/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nsandbox:x:1000:1000::" KS_BOX_HOME ":/bin/sh\n"
+			 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
+	{ "/etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n" },
+	{ "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n" },
+	{ "/etc/hostname", "sandbox\n" },
+	{ "/etc/resolv.conf", "" },
+	{ "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
+	{ "/etc/machine-id", "00000000000000000000000000000001\n" },
+};
+
+static const char *const devices[] = { "null", "zero", "full", "random", "urandom", "tty" };
+
+static const struct {
+	const char *path, *to;
+} device_links[] = {
+	{ "/dev/fd", "/proc/self/fd" },		{ "/dev/stdin", "/proc/self/fd/0" },
+	{ "/dev/stdout", "/proc/self/fd/1" },	{ "/dev/stderr", "/proc/self/fd/2" },
+	{ "/dev/ptmx", "pts/ptmx" },
+};
+
+/* World-readable, and about the host: names of its keys, keystroke and timer activity, its devices. What only root may read needs no
+ * mask: host root has no id in a box. */
+static const char *const proc_masks[] = { "/proc/keys",	  "/proc/key-users", "/proc/interrupts", "/proc/timer_list",
+					  "/proc/asound", "/proc/scsi",	     "/proc/acpi" };
+
+static int bind_path(struct ks_plan *plan, int dirfd, const char *name, const char *source, const char *target, unsigned flags,
+		     struct ks_error *err)
+{
+	KS_AUTOCLOSE int fd = openat(dirfd, name, O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return ks_fail_errno(err, KS_E_START_FAILED, errno, "%s", source);
+	return ks_plan_bind(plan, fd, source, target, flags, -1, err);
+}
+
+/* Where links on the way are followed: the name that /proc gives the pinned file is the one to look up again. */
+static int bind_canonical(struct ks_plan *plan, int fd, const char *target, unsigned flags, struct ks_error *err)
+{
+	char link[64], path[4096];
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0)
+		return ks_fail_errno(err, KS_E_START_FAILED, errno, "cannot name the source of %s", target);
+	path[n] = '\0';
+	return ks_plan_bind(plan, fd, path, target, flags, -1, err);
+}
+
+static int plan_image(const struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
+{
+	const struct ks_image *image = session->image;
+	char target[300], source[4400];
+	/* ours, or made per box */
+	static const char *const skip[] = { "dev", "proc", "sys", "tmp", "run", "home", "workspace", "root", "mnt", "media" };
+
+	for (size_t i = 0; i < image->count; i++) {
+		const struct ks_image_entry *entry = &image->entries[i];
+		bool ours = false;
+		for (size_t k = 0; k < KS_COUNT(skip); k++)
+			ours |= strcmp(entry->name, skip[k]) == 0;
+		if (ours)
+			continue;
+		(void)snprintf(target, sizeof(target), "/%s", entry->name);
+		(void)snprintf(source, sizeof(source), "%s/%s", strcmp(image->path, "/") ? image->path : "", entry->name);
+		int rc = entry->is_link ? ks_plan_symlink(plan, target, entry->link_target, err) :
+					  bind_path(plan, image->root_fd, entry->name, source, target, KS_STEP_RDONLY, err);
+		if (rc < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int plan_host_etc(struct ks_plan *plan, struct ks_error *err)
+{
+	char path[128];
+
+	for (size_t i = 0; i < KS_COUNT(own_files); i++)
+		if (ks_plan_file(plan, own_files[i].path, own_files[i].text, err) < 0)
+			return -1;
+	for (size_t i = 0; i < KS_COUNT(host_etc); i++) {
+		(void)snprintf(path, sizeof(path), "/etc/%s", host_etc[i]);
+		KS_AUTOCLOSE int fd = open(path, O_PATH | O_CLOEXEC);
+		if (fd >= 0 && bind_canonical(plan, fd, path, KS_STEP_RDONLY, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static bool has_regular(int dirfd, const char *path)
+{
+	struct stat st;
+
+	return fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+}
+
+/* An image brings its own /etc, read-only; where it has one of these files, ours lies over it. Its own users stay known: our line
+ * for uid 1000 is put in front. */
+static int plan_image_etc(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
+{
+	KS_AUTOCLOSE int etc = openat(session->image->root_fd, "etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char name[128];
+
+	if (etc < 0) {
+		for (size_t i = 0; i < KS_COUNT(own_files); i++)
+			if (ks_plan_file(plan, own_files[i].path, own_files[i].text, err) < 0)
+				return -1;
+		return 0;
+	}
+	for (size_t i = 0; i < KS_COUNT(own_files); i++) {
+		if (!has_regular(etc, own_files[i].path + strlen("/etc/")))
+			continue;
+		(void)snprintf(name, sizeof(name), KS_RUNNER_DIR "/etc/%s", own_files[i].path + strlen("/etc/"));
+		if (ks_plan_file(plan, name, own_files[i].text, err) < 0 ||
+		    ks_plan_cover(plan, name, own_files[i].path, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int plan_dev(struct ks_plan *plan, struct ks_error *err)
+{
+	char path[32];
+
+	for (size_t i = 0; i < KS_COUNT(devices); i++) {
+		(void)snprintf(path, sizeof(path), "/dev/%s", devices[i]);
+		if (bind_path(plan, AT_FDCWD, path, path, path, KS_STEP_DEVICE, err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < KS_COUNT(device_links); i++)
+		if (ks_plan_symlink(plan, device_links[i].path, device_links[i].to, err) < 0)
+			return -1;
+	return ks_plan_dir(plan, "/dev/shm", 0755, err) < 0 ? -1 : ks_plan_dir(plan, "/dev/pts", 0755, err);
+}
+
+static int plan_runners(const struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
+{
+	const struct ks_plugins *plugins = session->core ? session->core->plugins : NULL;
+	char target[128];
+
+	for (struct ks_list *n = plugins ? plugins->loaded.next : NULL; n && n != &plugins->loaded; n = n->next) {
+		const struct ks_plugin *plugin = KS_ENTRY(n, struct ks_plugin, node);
+		if (!plugin->runner_dir)
+			continue;
+		(void)snprintf(target, sizeof(target), KS_RUNNER_DIR "/%s", plugin->api.name);
+		KS_AUTOCLOSE int fd = open(plugin->runner_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return ks_fail_errno(err, KS_E_PLUGIN_ERROR, errno, "%s", plugin->runner_dir);
+		if (bind_canonical(plan, fd, target, KS_STEP_RDONLY, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int plan_workspace(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
+{
+	int idmap = -1;
+
+	if (session->id_mapped) {
+		idmap = ks_engine_idmap(session->core->engine, err);
+		if (idmap < 0)
+			return -1;
+	}
+	if (ks_plan_bind(plan, session->workspace_fd, session->workspace, session->workspace_target, 0, idmap, err) == 0)
+		return 0;
+	if (!session->id_mapped)
+		return -1;
+	err->reason = KS_E_MOUNT_REFUSED;
+	(void)ks_error_at(err, "/workspace");
+	return ks_error_hint(err, "root owns this directory and its file system knows no id-mapped mounts: give it to an ordinary user "
+				  "(chown), or ask for mapOwner:true, which lets the code act as root on these files");
+}
+
+static uint64_t clamp(uint64_t wanted, uint64_t memory)
+{
+	return memory > 0 && wanted > memory / 2 ? memory / 2 : wanted;
+}
+
+static int plan_box_mounts(const struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
+{
+	const uint64_t memory = (uint64_t)session->limits.memory_bytes;
+
+	if (ks_plan_tmpfs(plan, "/tmp", clamp(64 * MIB, memory), 65536, 01777, err) < 0 ||
+	    ks_plan_tmpfs(plan, "/dev/shm", clamp(64 * MIB, memory), 16384, 01777, err) < 0 ||
+	    ks_plan_tmpfs(plan, "/home", clamp(64 * MIB, memory), 65536, 01777, err) < 0 ||
+	    ks_plan_tmpfs(plan, KS_CODE_DIR, 24 * MIB, 64, 01777, err) < 0 || ks_plan_devpts(plan, err) < 0 ||
+	    ks_plan_proc(plan, err) < 0)
+		return -1;
+	for (size_t i = 0; i < KS_COUNT(proc_masks); i++)
+		if (ks_plan_mask(plan, proc_masks[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+static int plan_all(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
+{
+	static const char *const dirs[] = { "/proc", "/tmp", "/home", "/run", "/run/kern", KS_EMPTY_DIR, KS_CODE_DIR };
+	const bool host = session->image->kind == KS_IMAGE_HOST;
+
+	ks_plan_map_ids(plan, session->owner_uid, session->owner_gid);
+	if (ks_plan_set_hostname(plan, "sandbox", err) < 0)
+		return -1;
+	for (size_t i = 0; i < KS_COUNT(dirs); i++)
+		if (ks_plan_dir(plan, dirs[i], 0755, err) < 0)
+			return -1;
+	if (plan_image(session, plan, err) < 0 ||
+	    (host ? plan_host_etc(plan, err) : plan_image_etc(session, plan, err)) < 0 || plan_dev(plan, err) < 0)
+		return -1;
+	if (host && (ks_plan_dir(plan, "/var", 0755, err) < 0 || ks_plan_symlink(plan, "/var/tmp", "/tmp", err) < 0))
+		return -1;
+	if (plan_runners(session, plan, err) < 0 || plan_workspace(session, plan, err) < 0)
+		return -1;
+	return plan_box_mounts(session, plan, err);
+}
+
+int ks_posture_plan(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
+{
+	ks_plan_init(plan, ks_engine_is_root(session->core->engine));
+	return ks_plan_set_fail_step(plan, ks_engine_fail_step(session->core->engine), err) < 0 ? -1 : plan_all(session, plan, err);
+}
+
+/* ---- printing ---- */
+
+static const char *const before_tree[] = {
+	"launcher launcher namespaces", "launcher id map",	       "group    user namespace",
+	"group    id map",		"group    group ids",	       "group    session pid namespace",
+	"group    session init",	"template template namespaces", "template propagation",
+	"template root",
+};
+static const char *const after_tree[] = {
+	"template session proc", "template pivot_root",	   "template read-only root", "template no_new_privs",
+	"template allowlist filter", "template bounding set", "box      box namespaces",
+};
+
+static int print_workspace(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
+{
+	session->workspace = strdup(params->workspace ? params->workspace : "(private)");
+	session->workspace_fd = open(params->workspace ? params->workspace : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!session->workspace || session->workspace_fd < 0)
+		return ks_fail_errno(err, KS_E_NOT_FOUND, errno, "%s", session->workspace);
+	return 0;
+}
+
+int ks_posture_print(const struct ks_session_params *params, struct ks_buf *out, struct ks_error *err)
+{
+	int64_t memory = params->memory_mb == KS_ABSENT ? 512 : params->memory_mb;
+	struct ks_session session = { .workspace_fd = -1, .workspace_target = params->workspace_target,
+				      .limits.memory_bytes = memory << 20 };
+	struct ks_plan *plan = malloc(sizeof(*plan));
+	int rc = plan ? ks_image_open(params->image, &session.image, err) : ks_fail(err, KS_E_INTERNAL, "out of memory");
+
+	if (rc == 0)
+		rc = print_workspace(&session, params, err);
+	if (rc == 0) {
+		ks_plan_init(plan, false); /* paths, not clones: nothing is made */
+		rc = plan_all(&session, plan, err);
+		for (size_t i = 0; i < KS_COUNT(before_tree); i++)
+			ks_buf_printf(out, "%s\n", before_tree[i]);
+		ks_plan_print(plan, KS_PLAN_TEMPLATE, out);
+		for (size_t i = 0; i < KS_COUNT(after_tree); i++)
+			ks_buf_printf(out, "%s\n", after_tree[i]);
+		ks_init_print_steps(plan, out);
+		ks_plan_free(plan);
+	}
+	free(plan);
+	ks_image_free(session.image);
+	ks_close(&session.workspace_fd);
+	free(session.workspace);
+	return rc;
+}

@@ -1,0 +1,461 @@
+#include "session/session.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "session/call.h"
+#include "session/posture.h"
+#include "workspace/policy.h"
+
+#define MEMORY_DEFAULT_MB 512
+
+void ks_session_add_note(struct ks_session *session, const char *code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (session->note_count == KS_COUNT(session->notes))
+		return;
+	struct ks_note *note = &session->notes[session->note_count++];
+	(void)snprintf(note->code, sizeof(note->code), "%s", code);
+	va_start(ap, fmt);
+	(void)vsnprintf(note->message, sizeof(note->message), fmt, ap);
+	va_end(ap);
+}
+
+/* ---- memory ---- */
+
+static void free_pairs(struct ks_pairs *pairs)
+{
+	for (size_t i = 0; i < pairs->count; i++) {
+		free(pairs->names[i]);
+		free(pairs->values[i]);
+	}
+	free(pairs->names);
+	free(pairs->values);
+	*pairs = (struct ks_pairs){ 0 };
+}
+
+static void free_session(struct ks_session *session)
+{
+	while (!ks_list_empty(&session->interpreters)) {
+		struct ks_interpreter *i = KS_ENTRY(session->interpreters.next, struct ks_interpreter, node);
+		ks_list_remove(&i->node);
+		free(i->language);
+		free(i->path);
+		free(i);
+	}
+	ks_image_free(session->image);
+	ks_close(&session->workspace_fd);
+	free(session->workspace);
+	free(session->workspace_target);
+	free(session->cwd);
+	free_pairs(&session->env);
+	free(session);
+}
+
+static int copy_pairs(const struct ks_pairs *from, struct ks_pairs *ret)
+{
+	ret->names = calloc(from->count + 1, sizeof(char *));
+	ret->values = calloc(from->count + 1, sizeof(char *));
+	if (!ret->names || !ret->values)
+		return -1;
+	for (; ret->count < from->count; ret->count++) {
+		ret->names[ret->count] = strdup(from->names[ret->count]);
+		ret->values[ret->count] = strdup(from->values[ret->count]);
+		if (!ret->names[ret->count] || !ret->values[ret->count])
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- opening: everything that can be said no to, before anything is made ---- */
+
+static int check_limits(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
+{
+	static const char *const names[] = { "/memoryMb", "/pids", "/cpusMilli" };
+	const struct ks_cgroup_status *status = ks_engine_limits(session->core->engine);
+	int64_t memory_mb = params->memory_mb == KS_ABSENT ? MEMORY_DEFAULT_MB : params->memory_mb;
+
+	session->limits = (struct ks_box_limits){ .memory_bytes = memory_mb << 20, .pids = params->pids,
+					      .cpus_milli = params->cpus_milli == KS_ABSENT ? 0 : params->cpus_milli,
+					      .enforce = params->enforce_limits };
+	if (!params->require_limits)
+		return 0;
+	if (!params->enforce_limits)
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/requireLimits", "requireLimits contradicts enforceLimits:false");
+	for (int kind = 0; kind < KS_LIMIT_KINDS; kind++) {
+		if (status->enforced[kind] == KS_ENFORCED_KERNEL || (kind == KS_LIMIT_CPU && session->limits.cpus_milli == 0))
+			continue;
+		(void)ks_fail_at(err, KS_E_LIMITS_UNENFORCED, names[kind], "the kernel does not enforce this limit here: %s",
+				 status->reason[kind]);
+		return ks_error_hint(err, "run in a cgroup that is delegated to this user (systemd-run --user --scope -p Delegate=yes), "
+					  "or drop requireLimits");
+	}
+	return 0;
+}
+
+/* Which host id the box's user is. Files of the workspace then belong to the caller, and host root is nobody in the box. */
+static int choose_owner(struct ks_session *session, bool map_owner, struct ks_error *err)
+{
+	struct stat st;
+
+	session->owner_uid = geteuid();
+	session->owner_gid = getegid();
+	if (!ks_engine_is_root(session->core->engine))
+		return 0;
+	session->owner_uid = session->owner_gid = KS_RANGE_START + KS_BOX_UID;
+	if (session->workspace_private)
+		return 0;
+	if (fstat(session->workspace_fd, &st) < 0)
+		return ks_fail_errno(err, KS_E_IO, errno, "%s", session->workspace);
+	if (st.st_uid != 0 || map_owner) {
+		session->owner_uid = st.st_uid;
+		session->owner_gid = st.st_gid != 0 || map_owner ? st.st_gid : KS_RANGE_START + KS_BOX_UID;
+		if (st.st_uid == 0)
+			ks_session_add_note(session, "owner_is_root", "mapOwner: the code acts as root of this machine on the "
+								     "files of the workspace");
+		return 0;
+	}
+	session->id_mapped = true;
+	return 0;
+}
+
+static int open_workspace(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
+{
+	const uid_t owner = KS_RANGE_START + KS_BOX_UID;
+
+	session->workspace_private = params->workspace == NULL;
+	if (params->workspace)
+		return ks_workspace_open(params->workspace, session->core->state, &session->workspace, &session->workspace_fd, err);
+	return ks_private_workspace_new(session->core->state, owner, owner, &session->workspace, &session->workspace_fd, err);
+}
+
+static int open_image(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
+{
+	if (ks_image_open(params->image, &session->image, err) < 0)
+		return -1;
+	if (session->image->kind != KS_IMAGE_DIR ||
+	    ks_source_check(session->image->root_fd, session->image->path, session->core->state, err) == 0)
+		return 0;
+	return ks_error_at(err, "/image");
+}
+
+static int add_interpreter(struct ks_session *session, const char *language, char *path, bool given)
+{
+	struct ks_interpreter *i = calloc(1, sizeof(*i));
+
+	if (!i)
+		return -1;
+	i->language = strdup(language);
+	i->path = path;
+	i->given = given;
+	ks_list_append(&session->interpreters, &i->node);
+	return 0;
+}
+
+static int take_interpreters(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
+{
+	char pointer[128];
+
+	for (size_t i = 0; i < params->interpreters.count; i++) {
+		const char *name = params->interpreters.names[i];
+		(void)snprintf(pointer, sizeof(pointer), "/interpreters/%.64s", name);
+		const struct ks_language *language = ks_plugins_find_language(session->core->plugins, name);
+		if (!language)
+			return ks_fail_at(err, KS_E_UNKNOWN_LANGUAGE, pointer, "no plugin runs %.64s; plugin/list names the languages",
+					  name);
+		/* one in the workspace may not exist yet: a missing one is exec_failed when it is used */
+		char *path = strdup(params->interpreters.values[i]);
+		if (!path || add_interpreter(session, language->api.name, path, true) < 0)
+			return ks_fail(err, KS_E_INTERNAL, "out of memory");
+	}
+	return 0;
+}
+
+const char *ks_session_interpreter(struct ks_session *session, const struct ks_language *language)
+{
+	struct ks_error err;
+	char *path = NULL;
+
+	for (struct ks_list *n = session->interpreters.next; n != &session->interpreters; n = n->next) {
+		struct ks_interpreter *i = KS_ENTRY(n, struct ks_interpreter, node);
+		if (strcmp(i->language, language->api.name) == 0)
+			return i->path;
+	}
+	if (ks_image_find_program(session->image, language->api.programs, &path, &err) < 0)
+		return NULL; /* not remembered: the next call looks again */
+	return add_interpreter(session, language->api.name, path, false) < 0 ? NULL : path;
+}
+
+char *ks_session_resolve_cwd(const struct ks_session *session, const char *cwd, struct ks_error *err)
+{
+	char *path = NULL;
+
+	if (!cwd)
+		return strdup(session->cwd ? session->cwd : session->workspace_target);
+	if (cwd[0] == '/')
+		path = strdup(cwd);
+	else if (asprintf(&path, "%s/%s", session->cwd ? session->cwd : session->workspace_target, cwd) < 0)
+		path = NULL;
+	if (!path)
+		(void)ks_fail(err, KS_E_INTERNAL, "out of memory");
+	else if (strlen(path) >= 4096) {
+		(void)ks_fail_at(err, KS_E_INVALID_VALUE, "/cwd", "the path is longer than 4095 bytes");
+		free(path);
+		path = NULL;
+	}
+	return path;
+}
+
+static int take_params(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
+{
+	session->timeout_ms = params->timeout_ms;
+	session->max_output_bytes = params->max_output_bytes;
+	session->track_files = params->track_files;
+	session->start = params->start;
+	if (strcmp(params->workspace_target, "/workspace") != 0 && ks_target_check(params->workspace_target, err) < 0)
+		return ks_error_at(err, "/workspaceTarget");
+	session->workspace_target = strdup(params->workspace_target);
+	if (!session->workspace_target || copy_pairs(&params->env, &session->env) < 0)
+		return ks_fail(err, KS_E_INTERNAL, "out of memory");
+	session->cwd = params->cwd ? ks_session_resolve_cwd(session, params->cwd, err) : NULL;
+	return params->cwd && !session->cwd ? -1 : 0;
+}
+
+/* ---- the group ---- */
+
+static void discard(struct ks_session *session);
+
+static void finish_opening(struct ks_session *session, const struct ks_error *err)
+{
+	void (*opened)(void *, struct ks_session *, const struct ks_error *) = session->opened;
+	void *arg = session->opened_arg;
+
+	session->opened = NULL;
+	if (opened)
+		opened(arg, err ? NULL : session, err);
+}
+
+static void on_ready(void *arg)
+{
+	struct ks_session *session = arg;
+
+	if (session->state != KS_SESSION_OPENING)
+		return;
+	session->state = KS_SESSION_OPEN;
+	finish_opening(session, NULL);
+}
+
+static void on_failed(void *arg, const struct ks_error *err)
+{
+	struct ks_session *session = arg;
+	struct ks_core *core = session->core;
+
+	if (session->state == KS_SESSION_OPENING) {
+		core->counters.starts_failed++;
+		finish_opening(session, err);
+	} else if (session->state == KS_SESSION_OPEN && !session->throwaway && core->session_closed) {
+		core->session_closed(core->session_closed_arg, session->id, "template_died");
+	}
+	ks_session_close(session, NULL, NULL);
+}
+
+static void on_ended(void *arg)
+{
+	struct ks_session *session = arg;
+
+	session->group = NULL;
+	if (session->state != KS_SESSION_CLOSING)
+		ks_session_close(session, NULL, NULL);
+	else
+		ks_session_turn(session);
+}
+
+static const struct ks_group_ops group_ops = { on_ready, on_failed, on_ended };
+
+struct ks_group *ks_session_open_group(struct ks_session *session, const struct ks_group_ops *ops, void *arg, struct ks_error *err)
+{
+	struct ks_plan *plan = malloc(sizeof(*plan));
+	struct ks_group *group = NULL;
+
+	if (!plan) {
+		(void)ks_fail(err, KS_E_INTERNAL, "out of memory");
+		return NULL;
+	}
+	if (ks_posture_plan(session, plan, err) == 0)
+		group = ks_group_open(session->core->engine, plan, ops, arg, err);
+	ks_plan_free(plan);
+	free(plan);
+	return group;
+}
+
+static int check_handle(struct ks_core *core, const char *id, struct ks_error *err)
+{
+	size_t count = 0;
+
+	for (struct ks_list *n = core->sessions.next; n != &core->sessions; n = n->next, count++)
+		if (id && strcmp(KS_ENTRY(n, struct ks_session, node)->id, id) == 0)
+			return ks_fail_at(err, KS_E_DUPLICATE_HANDLE, "/sessionId", "session %s is open or still closing", id);
+	if (count >= KS_SESSIONS_MAX)
+		return ks_fail(err, KS_E_OVERLOADED, "%d sessions are open; close one", KS_SESSIONS_MAX);
+	return core->closing ? ks_fail(err, KS_E_INVALID_REQUEST, "the sidecar is shutting down") : 0;
+}
+
+int ks_session_open(struct ks_core *core, const struct ks_session_params *params, bool throwaway,
+		    void (*opened)(void *arg, struct ks_session *session, const struct ks_error *err), void *arg,
+		    struct ks_session **ret, struct ks_error *err)
+{
+	if (!core->engine) {
+		*err = core->engine_error;
+		return -1;
+	}
+	if (check_handle(core, params->session_id, err) < 0)
+		return -1;
+	struct ks_session *session = calloc(1, sizeof(*session));
+	if (!session)
+		return ks_fail(err, KS_E_INTERNAL, "out of memory");
+	*session = (struct ks_session){ .core = core, .throwaway = throwaway, .workspace_fd = -1, .opened = opened,
+					.opened_arg = arg, .opened_us = ks_now_us() };
+	ks_list_init(&session->interpreters);
+	ks_list_init(&session->calls);
+	if (params->session_id)
+		(void)snprintf(session->id, sizeof(session->id), "%s", params->session_id);
+	else
+		ks_core_make_handle(core, throwaway ? "once" : "session", session->id);
+	ks_list_append(&core->sessions, &session->node);
+	if (take_params(session, params, err) < 0 || check_limits(session, params, err) < 0 ||
+	    open_image(session, params, err) < 0 || take_interpreters(session, params, err) < 0 ||
+	    open_workspace(session, params, err) < 0 || choose_owner(session, params->map_owner, err) < 0) {
+		discard(session);
+		return -1;
+	}
+	session->group = ks_session_open_group(session, &group_ops, session, err);
+	if (!session->group) {
+		discard(session);
+		return -1;
+	}
+	*ret = session;
+	return 0;
+}
+
+/* ---- closing ---- */
+
+struct removal {
+	struct ks_chore chore;
+	struct ks_remove *remove;
+	char *path;
+	struct ks_session *session; /* waits for it; NULL when it does not */
+};
+
+static void finish_closing(struct ks_session *session)
+{
+	struct ks_core *core = session->core;
+	void (*closed)(void *arg) = session->closed;
+	void *arg = session->closed_arg;
+
+	ks_blobs_release(core->blobs, session);
+	ks_list_remove(&session->node);
+	free_session(session);
+	if (closed)
+		closed(arg);
+	ks_core_turn(core);
+}
+
+static void removal_step(struct ks_chore *chore)
+{
+	struct removal *removal = (struct removal *)(void *)chore;
+	struct ks_error err;
+	int rc = ks_remove_step(removal->remove, KS_SLICE_US, &err);
+
+	if (rc == 0)
+		return;
+	if (rc < 0)
+		ks_log(KS_LOG_WARN, "workspace_left", "%s: %s", removal->path, err.text);
+	ks_list_remove(&chore->node);
+	ks_remove_free(removal->remove);
+	struct ks_session *session = removal->session;
+	free(removal->path);
+	free(removal);
+	if (session)
+		finish_closing(session);
+}
+
+/* A private workspace goes before the session says that it is closed. */
+static void remove_workspace(struct ks_session *session, bool wait)
+{
+	struct removal *removal = calloc(1, sizeof(*removal));
+	struct ks_error err;
+
+	ks_close(&session->workspace_fd);
+	if (!removal || ks_private_workspace_remove(session->core->state, session->workspace, &removal->remove, &err) < 0) {
+		free(removal);
+		if (wait)
+			finish_closing(session);
+		return;
+	}
+	removal->chore.step = removal_step;
+	removal->path = strdup(session->workspace);
+	removal->session = wait ? session : NULL;
+	ks_core_add_chore(session->core, &removal->chore);
+	/* most are empty: the first slice is all, and nobody has to wait for the loop */
+	removal_step(&removal->chore);
+}
+
+static void discard(struct ks_session *session)
+{
+	if (session->workspace_private && session->workspace)
+		remove_workspace(session, false);
+	ks_list_remove(&session->node);
+	free_session(session);
+}
+
+void ks_session_turn(struct ks_session *session)
+{
+	if (session->state != KS_SESSION_CLOSING)
+		return;
+	if (session->call_count > 0)
+		return; /* they answer first */
+	if (session->group) {
+		ks_group_close(session->group);
+		return; /* on_ended comes back here */
+	}
+	if (session->workspace_private && session->workspace_fd >= 0)
+		remove_workspace(session, true);
+	else if (!session->workspace_private || !session->workspace)
+		finish_closing(session);
+}
+
+void ks_session_close(struct ks_session *session, void (*closed)(void *arg), void *arg)
+{
+	struct ks_error err;
+
+	if (closed) {
+		session->closed = closed;
+		session->closed_arg = arg;
+	}
+	if (session->state == KS_SESSION_OPENING && session->opened) {
+		(void)ks_fail(&err, KS_E_CANCELLED, "the session was closed before it was open");
+		finish_opening(session, &err);
+	}
+	if (session->state == KS_SESSION_CLOSING)
+		return;
+	session->state = KS_SESSION_CLOSING;
+	ks_calls_cancel_session(session);
+	ks_session_turn(session);
+}
+
+struct ks_session *ks_session_find(struct ks_core *core, const char *id, struct ks_error *err)
+{
+	for (struct ks_list *n = core->sessions.next; n != &core->sessions; n = n->next) {
+		struct ks_session *session = KS_ENTRY(n, struct ks_session, node);
+		if (strcmp(session->id, id) == 0 && session->state == KS_SESSION_OPEN && !session->throwaway)
+			return session;
+	}
+	(void)ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/sessionId", "no session %s is open", id);
+	return NULL;
+}

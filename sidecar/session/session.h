@@ -1,0 +1,70 @@
+/* session.h: a session: a workspace, an image, a posture, and the group of processes that makes its boxes. */
+#pragma once
+
+#include "box/box.h"
+#include "image/image.h"
+#include "proto/messages.h"
+#include "session/core.h"
+
+enum ks_session_state { KS_SESSION_OPENING, KS_SESSION_OPEN, KS_SESSION_CLOSING };
+
+struct ks_interpreter {
+	struct ks_list node;
+	char *language, *path; /* path as seen in the box */
+	bool given;	       /* by the request; else found in the image */
+};
+
+struct ks_note {
+	char code[32], message[256];
+};
+
+struct ks_session {
+	struct ks_list node;
+	struct ks_core *core;
+	enum ks_session_state state;
+	char id[65];
+	bool throwaway;
+	struct ks_image *image;
+	struct ks_list interpreters;
+	char *workspace, *workspace_target, *cwd; /* workspace: canonical host path */
+	int workspace_fd;
+	bool workspace_private;
+	uid_t owner_uid; /* the host id of the box's user */
+	gid_t owner_gid;
+	bool id_mapped; /* the workspace is mounted with an id map, because real root owns it */
+	struct ks_box_limits limits;
+	int64_t timeout_ms, max_output_bytes;
+	bool track_files;
+	int start; /* enum ks_start */
+	struct ks_pairs env;
+	struct ks_group *group; /* NULL before and after */
+	struct ks_list calls;	/* struct ks_call, by their session_node */
+	size_t call_count;
+	struct ks_note notes[4];
+	size_t note_count;
+	int64_t opened_us;
+	/* who waits */
+	void (*opened)(void *arg, struct ks_session *session, const struct ks_error *err);
+	void *opened_arg;
+	void (*closed)(void *arg);
+	void *closed_arg;
+};
+
+/* Checks everything, then asks for the template. -1 with err: nothing was left behind and no callback comes. Else `opened` is called
+ * once: with the session, or with NULL and err. */
+int ks_session_open(struct ks_core *core, const struct ks_session_params *params, bool throwaway,
+		    void (*opened)(void *arg, struct ks_session *session, const struct ks_error *err), void *arg,
+		    struct ks_session **ret, struct ks_error *err);
+/* Running calls answer `cancelled`, processes end, a private workspace is removed; then `closed` (may be NULL). */
+void ks_session_close(struct ks_session *session, void (*closed)(void *arg), void *arg);
+/* Of the open ones: NULL with err (unknown_handle at /sessionId). */
+struct ks_session *ks_session_find(struct ks_core *core, const char *id, struct ks_error *err);
+/* One more template for the same posture (start: "cold"). */
+struct ks_group *ks_session_open_group(struct ks_session *session, const struct ks_group_ops *ops, void *arg, struct ks_error *err);
+/* A call came or went. */
+void ks_session_turn(struct ks_session *session);
+/* The interpreter for a language in this session, or NULL: not in the image. */
+const char *ks_session_interpreter(struct ks_session *session, const struct ks_language *language);
+/* Turns a path of a request into an absolute one of the box: relative ones begin at the session's cwd. Free it. */
+char *ks_session_resolve_cwd(const struct ks_session *session, const char *cwd, struct ks_error *err);
+void ks_session_add_note(struct ks_session *session, const char *code, const char *fmt, ...) KS_PRINTF(3, 4);

@@ -1,0 +1,342 @@
+#include "walk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "beneath.h"
+#include "digest.h"
+#include "tree.h"
+
+#define OPEN_DIRS 16u /* directories kept open, by depth: a descent or return of that many levels needs no path */
+#define YOUNG_NS (20 * INT64_C(1000000))
+#define MAX_HASH_BYTES (16u << 20) /* read for young files in one walk */
+#define HASH_FILE_COST 4096u	   /* what an open counts against it */
+#define MAX_PATH (2u << 20)	   /* of a directory that must be reopened */
+#define CHECK_EVERY 64u		   /* entries between looks at the clock */
+
+struct linux_dirent64 { /* getdents64(2) */
+	uint64_t d_ino;
+	int64_t d_off;
+	unsigned short d_reclen;
+	unsigned char d_type;
+	char d_name[];
+};
+
+struct ks_walk {
+	int root_fd;
+	bool before;
+	size_t max_entries, seen, hash_bytes;
+	struct ks_tree *tree;
+	uint32_t *pending; /* directories not read yet, a stack */
+	size_t pending_len, pending_cap;
+	struct {
+		uint32_t dir;
+		int fd;
+	} open[OPEN_DIRS];
+	int fd; /* being read, -1 none; it belongs to open[] */
+	uint32_t dir;
+	size_t pos, len;
+	_Alignas(struct linux_dirent64) char buf[8192]; /* tmpfs needs milliseconds for 32 KiB of a directory with 100,000 names */
+};
+
+/* Doubles *cap of an array until it holds `want`. */
+static int grow(void *array_ptr, size_t *cap, size_t want, size_t item)
+{
+	void **array = array_ptr;
+	size_t more = *cap ? *cap : 64;
+
+	if (want <= *cap)
+		return 0;
+	while (more < want)
+		more *= 2;
+	void *p = realloc(*array, more * item);
+	if (!p)
+		return -ENOMEM;
+	*array = p;
+	*cap = more;
+	return 0;
+}
+
+static int no_memory(struct ks_error *err)
+{
+	return ks_fail_errno(err, KS_E_INTERNAL, ENOMEM, "cannot record the workspace's files");
+}
+
+static int too_many(struct ks_error *err, const char *what, size_t limit)
+{
+	ks_fail(err, KS_E_LIMIT, "too many files to track: more than %zu %s", limit, what);
+	return ks_error_hint(err, "set trackFiles to false, or keep large trees (caches, packages) out of the workspace");
+}
+
+/* The new entry's index in *ret. */
+static int add_entry(struct ks_walk *walk, const char *name, size_t len, enum ks_tree_type type, uint32_t *ret,
+		     struct ks_error *err)
+{
+	struct ks_tree *tree = walk->tree;
+
+	if (len > UINT16_MAX)
+		return ks_fail(err, KS_E_LIMIT, "a file name of %zu bytes", len);
+	if (tree->names_len + len + 1 > KS_TREE_MAX_NAME_BYTES)
+		return too_many(err, "bytes of names", KS_TREE_MAX_NAME_BYTES);
+	if (grow(&tree->entries, &tree->cap, tree->count + 1, sizeof(*tree->entries)) < 0 ||
+	    grow(&tree->names, &tree->names_cap, tree->names_len + len + 1, 1) < 0)
+		return no_memory(err);
+	tree->entries[tree->count] = (struct ks_tree_entry){
+		.dir = walk->dir,
+		.name = (uint32_t)tree->names_len,
+		.name_len = (uint16_t)len,
+		.type = (uint8_t)type,
+	};
+	memcpy(tree->names + tree->names_len, name, len);
+	tree->names[tree->names_len + len] = '\0';
+	tree->names_len += len + 1;
+	*ret = (uint32_t)tree->count++;
+	return 0;
+}
+
+static int add_dir(struct ks_walk *walk, const char *name, size_t len, struct ks_error *err)
+{
+	uint32_t dir;
+
+	if (add_entry(walk, name, len, KS_TREE_DIR, &dir, err) < 0)
+		return -1;
+	struct ks_tree_entry *entry = &walk->tree->entries[dir];
+	entry->size = dir == 0 ? 0 : walk->tree->entries[walk->dir].size + 1;
+	if (grow(&walk->pending, &walk->pending_cap, walk->pending_len + 1, sizeof(*walk->pending)) < 0)
+		return no_memory(err);
+	walk->pending[walk->pending_len++] = dir;
+	return 0;
+}
+
+static int64_t ns(struct timespec t)
+{
+	int64_t value;
+
+	/* A file system may hand out any 64-bit time; all that counts is that equal stays equal. */
+	if (__builtin_mul_overflow((int64_t)t.tv_sec, INT64_C(1000000000), &value))
+		return (int64_t)t.tv_sec;
+	return value + t.tv_nsec;
+}
+
+/* Another write may still get the ctime that was just read. */
+static bool young(int64_t ctime_ns)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return ns(now) - ctime_ns < YOUNG_NS;
+}
+
+/* Failing to read is no error: the file is then compared by its times alone. */
+static int hash_young(struct ks_walk *walk, struct ks_tree_entry *entry, const char *name, struct ks_error *err)
+{
+	struct ks_tree *tree = walk->tree;
+	struct ks_digest digest;
+
+	if (walk->hash_bytes >= MAX_HASH_BYTES)
+		return 0;
+	walk->hash_bytes += (size_t)entry->size + HASH_FILE_COST;
+	if (ks_digest_file(walk->fd, name, KS_HASH_MAX_FILE, &digest) < 0)
+		return 0;
+	if (grow(&tree->hashes, &tree->hash_cap, tree->hash_count + 1, sizeof(*tree->hashes)) < 0)
+		return no_memory(err);
+	memcpy(tree->hashes[tree->hash_count++], digest.sha256, sizeof(digest.sha256));
+	entry->hash = (uint32_t)tree->hash_count;
+	return 0;
+}
+
+static int add_file(struct ks_walk *walk, const char *name, size_t len, const struct stat *st, struct ks_error *err)
+{
+	uint32_t index;
+	enum ks_tree_type type = S_ISLNK(st->st_mode) ? KS_TREE_LINK : KS_TREE_FILE;
+
+	if (add_entry(walk, name, len, type, &index, err) < 0)
+		return -1;
+	struct ks_tree_entry *entry = &walk->tree->entries[index];
+	entry->ino = st->st_ino;
+	entry->size = st->st_size;
+	entry->mtime_ns = ns(st->st_mtim);
+	entry->ctime_ns = ns(st->st_ctim);
+	walk->tree->files++;
+	if (walk->before && type == KS_TREE_FILE && entry->size <= (int64_t)KS_HASH_MAX_FILE && young(entry->ctime_ns))
+		return hash_young(walk, entry, name, err);
+	return 0;
+}
+
+static int take_entry(struct ks_walk *walk, const struct linux_dirent64 *d, struct ks_error *err)
+{
+	const char *name = d->d_name;
+	struct stat st;
+
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (walk->dir == 0 && strcmp(name, KS_SKIPPED_TOP_NAME) == 0))
+		return 0;
+	/* Passed over or not, every name costs time: all count. */
+	if (++walk->seen > walk->max_entries)
+		return too_many(err, "names", walk->max_entries);
+	if (d->d_type == DT_DIR)
+		return add_dir(walk, name, strlen(name), err);
+	if (d->d_type != DT_REG && d->d_type != DT_LNK && d->d_type != DT_UNKNOWN)
+		return 0;
+	if (fstatat(walk->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+		return 0; /* gone again */
+	if (S_ISDIR(st.st_mode))
+		return add_dir(walk, name, strlen(name), err);
+	if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+		return add_file(walk, name, strlen(name), &st, err);
+	return 0;
+}
+
+/* The directory itself or, reopened, the same path; -errno. */
+static int dir_fd(struct ks_walk *walk, uint32_t dir)
+{
+	size_t slot = (size_t)walk->tree->entries[dir].size % OPEN_DIRS;
+	int fd;
+
+	if (walk->open[slot].fd >= 0 && walk->open[slot].dir == dir)
+		return walk->open[slot].fd;
+	if (dir == 0) {
+		fd = ks_open_beneath(walk->root_fd, ".", O_RDONLY | O_DIRECTORY, KS_BENEATH_STAY);
+	} else {
+		size_t len;
+		KS_AUTOFREE char *path = ks_tree_path(walk->tree, dir, MAX_PATH, &len);
+		if (!path)
+			return -ENAMETOOLONG;
+		fd = ks_open_beneath(walk->root_fd, path, O_PATH | O_DIRECTORY, KS_BENEATH_STAY);
+	}
+	if (fd < 0)
+		return fd;
+	ks_close(&walk->open[slot].fd);
+	walk->open[slot].fd = fd;
+	walk->open[slot].dir = dir;
+	return fd;
+}
+
+static int open_dir(struct ks_walk *walk, uint32_t dir)
+{
+	const struct ks_tree_entry *entry = &walk->tree->entries[dir];
+
+	if (dir == 0)
+		return dir_fd(walk, 0);
+	int parent = dir_fd(walk, entry->dir);
+	if (parent < 0)
+		return parent;
+	int fd = ks_open_beneath(parent, ks_tree_name(walk->tree, dir), O_RDONLY | O_DIRECTORY, KS_BENEATH_STAY);
+	if (fd < 0)
+		return fd;
+	size_t slot = (size_t)entry->size % OPEN_DIRS;
+	ks_close(&walk->open[slot].fd);
+	walk->open[slot].fd = fd;
+	walk->open[slot].dir = dir;
+	return fd;
+}
+
+/* A directory that could not be opened or read. */
+static int miss_dir(struct ks_walk *walk, int error, struct ks_error *err)
+{
+	walk->fd = -1;
+	if (error == EMFILE || error == ENFILE || error == ENOMEM)
+		return ks_fail_errno(err, KS_E_IO, error, "cannot read the workspace's directories");
+	if (error == ENOENT || error == ENOTDIR || error == ELOOP)
+		return 0; /* removed or replaced meanwhile */
+	walk->tree->entries[walk->dir].unread = true;
+	walk->tree->unreadable++;
+	return 0;
+}
+
+/* One unit of work: an entry, a buffer of entries, or a directory. 1 done, 0 more, -1. */
+static int step(struct ks_walk *walk, bool *ret_slow, struct ks_error *err)
+{
+	if (walk->fd >= 0 && walk->pos < walk->len) {
+		const struct linux_dirent64 *d = (const void *)(walk->buf + walk->pos);
+		walk->pos += d->d_reclen;
+		return take_entry(walk, d, err);
+	}
+	*ret_slow = true;
+	if (walk->fd >= 0) {
+		long n = syscall(SYS_getdents64, walk->fd, walk->buf, sizeof(walk->buf));
+		if (n < 0)
+			return miss_dir(walk, errno, err);
+		walk->pos = 0;
+		walk->len = (size_t)n;
+		if (n == 0)
+			walk->fd = -1;
+		return 0;
+	}
+	if (walk->pending_len == 0)
+		return 1;
+	walk->dir = walk->pending[--walk->pending_len];
+	walk->pos = walk->len = 0;
+	walk->fd = open_dir(walk, walk->dir);
+	return walk->fd < 0 ? miss_dir(walk, -walk->fd, err) : 0;
+}
+
+int ks_walk_step(struct ks_walk *walk, int64_t budget_us, struct ks_error *err)
+{
+	int64_t end = ks_now_us() + budget_us;
+
+	for (unsigned n = 1;; n++) {
+		bool slow = false;
+		size_t hashed = walk->hash_bytes;
+		int rc = step(walk, &slow, err);
+		if (rc != 0)
+			return rc;
+		if ((slow || hashed != walk->hash_bytes || n % CHECK_EVERY == 0) && ks_now_us() >= end)
+			return 0;
+	}
+}
+
+int ks_walk_start(int root_fd, bool before, struct ks_walk **ret, struct ks_error *err)
+{
+	struct ks_walk *walk = malloc(sizeof(*walk)); /* not calloc: no need to clear the buffer */
+
+	if (!walk)
+		return no_memory(err);
+	memset(walk, 0, offsetof(struct ks_walk, buf));
+	walk->root_fd = root_fd;
+	walk->before = before;
+	walk->max_entries = KS_TREE_MAX_ENTRIES;
+	walk->fd = -1;
+	for (size_t i = 0; i < OPEN_DIRS; i++)
+		walk->open[i].fd = -1;
+	walk->tree = calloc(1, sizeof(*walk->tree));
+	if (!walk->tree) {
+		ks_walk_free(walk);
+		return no_memory(err);
+	}
+	if (add_dir(walk, "", 0, err) < 0) {
+		ks_walk_free(walk);
+		return -1;
+	}
+	*ret = walk;
+	return 0;
+}
+
+void ks_walk_limit(struct ks_walk *walk, size_t max_entries)
+{
+	if (max_entries < walk->max_entries)
+		walk->max_entries = max_entries;
+}
+
+struct ks_tree *ks_walk_take(struct ks_walk *walk)
+{
+	struct ks_tree *tree = KS_TAKE_PTR(walk->tree);
+
+	ks_walk_free(walk);
+	return tree;
+}
+
+void ks_walk_free(struct ks_walk *walk)
+{
+	if (!walk)
+		return;
+	for (size_t i = 0; i < OPEN_DIRS; i++)
+		ks_close(&walk->open[i].fd);
+	ks_tree_free(walk->tree);
+	free(walk->pending);
+	free(walk);
+}

@@ -1,0 +1,152 @@
+"""Counting what a sidecar has and what it leaves: processes, file descriptors, mounts, cgroups, temporary files."""
+
+import ctypes
+import fcntl
+import os
+import time
+
+PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+CGROUP_ROOT = "/sys/fs/cgroup"
+CGROUP_PREFIX = "kern-sidecar-"
+
+
+def become_subreaper():
+    """Orphans of a killed sidecar come to us, so that a slow init of the machine cannot be taken for a leak."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def read_stat(pid):
+    """(state, ppid, start time) of a process, or None. The name in the second field may hold anything: cut at the last )."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rsplit(b")", 1)[1].split()
+    except (OSError, IndexError):
+        return None
+    return fields[0].decode(), int(fields[1]), int(fields[19])
+
+
+def all_processes():
+    found = {int(name): read_stat(name) for name in os.listdir("/proc") if name.isdigit()}
+    return {pid: entry for pid, entry in found.items() if entry}
+
+
+def descendants(pid):
+    """{pid: start time} of everything below a process, itself included."""
+    processes = all_processes()
+    children = {}
+    for child, (_, parent, _) in processes.items():
+        children.setdefault(parent, []).append(child)
+    found, todo = {}, [pid]
+    while todo:
+        one = todo.pop()
+        if one in processes and one not in found:
+            found[one] = processes[one][2]
+            todo += children.get(one, [])
+    return found
+
+
+def alive(pid, start):
+    """Is it still the same process, and more than a zombie? Adopted zombies are reaped."""
+    entry = read_stat(pid)
+    if entry is None or entry[2] != start:
+        return False
+    if entry[0] in "ZX":
+        if entry[1] == os.getpid():
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+        return False
+    return True
+
+
+def describe(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return f"{pid} {file.read()[:120]!r}"
+    except OSError:
+        return str(pid)
+
+
+def still_there(processes, within):
+    """Which of {pid: start} are alive after `within` seconds at most."""
+    deadline = time.monotonic() + within
+    while True:
+        left = [pid for pid, start in processes.items() if alive(pid, start)]
+        if not left or time.monotonic() > deadline:
+            return [describe(pid) for pid in left]
+        time.sleep(0.01)
+
+
+def with_argument(word):
+    """Pids whose command line holds this word (any user may read it)."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                if word.encode() in file.read().split(b"\0"):
+                    found.append(int(name))
+        except OSError:
+            pass
+    return found
+
+
+def fd_count(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def mount_count(pid):
+    with open(f"/proc/{pid}/mountinfo", "rb") as file:
+        return len(file.readlines())
+
+
+def rss_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+
+
+def cgroups():
+    """Directories of any sidecar in any hierarchy, without what is below them."""
+    found = set()
+    for directory, names, _ in os.walk(CGROUP_ROOT):
+        ours = [name for name in names if name.startswith(CGROUP_PREFIX)]
+        found.update(os.path.join(directory, name) for name in ours)
+        names[:] = [name for name in names if name not in ours]
+    return found
+
+
+def owned(path):
+    """A living sidecar holds a lock on its directory; what is locked is in use, by whichever sidecar."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+
+
+def new_cgroups(before, within=2.0):
+    deadline = time.monotonic() + within
+    while True:
+        new = sorted(path for path in cgroups() - before if not owned(path))
+        if not new or time.monotonic() > deadline:
+            return [f"a cgroup is left: {path}" for path in new]
+        time.sleep(0.05)
+
+
+def files_left(tmp):
+    """Everything under a sidecar's TMPDIR but the one directory per user that stays for the next start."""
+    left = []
+    for directory, names, files in os.walk(tmp):
+        for name in names + files:
+            path = os.path.relpath(os.path.join(directory, name), tmp)
+            if not (path.startswith(CGROUP_PREFIX) and os.sep not in path):
+                left.append(f"a file is left: {path}")
+    return left

@@ -1,0 +1,3 @@
+/* A file name that leaves its directory. */
+#define FILE_NAME "../main"
+#include "good.h"

@@ -1,0 +1,3 @@
+/* Offers no language. */
+#define LANGUAGES { NULL, &language }
+#include "good.h"

@@ -1,0 +1,3 @@
+/* No ops. */
+#define OPS NULL
+#include "good.h"

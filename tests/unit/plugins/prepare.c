@@ -1,0 +1,3 @@
+/* Ops without a prepare function. */
+#define PREPARE NULL
+#include "good.h"

@@ -1,0 +1,3 @@
+/* The same language two times. */
+#define LANGUAGES { &language, &language, NULL }
+#include "good.h"
