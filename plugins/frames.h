@@ -10,9 +10,9 @@
 #include "plugins/kern_plugin.h"
 
 #define KS_FRAME_HEADER 24
-#define KS_FRAME_PIECE 65536			      /* payload bytes in one datagram */
+#define KS_FRAME_PIECE 65536				     /* payload bytes in one datagram */
 #define KS_FRAME_DATAGRAM (KS_FRAME_HEADER + KS_FRAME_PIECE) /* read with a buffer one byte larger and MSG_TRUNC */
-#define KS_FRAME_BYTES ((size_t)64 << 20)	      /* payload of one frame */
+#define KS_FRAME_BYTES ((size_t)64 << 20)		     /* payload of one frame */
 #define KS_FRAME_PARTS 128
 #define KS_FRAME_KEY 127 /* characters in a key */
 #define KS_FRAMES_PER_CALL 1000
@@ -20,17 +20,17 @@
 enum ks_frames_status {
 	KS_FRAMES_MORE,	    /* the datagram was a piece of a frame that is not complete yet */
 	KS_FRAMES_COMPLETE, /* *ret is a frame, valid until the next feed; handle it, then send its ack */
-	KS_FRAMES_DROPPED,  /* complete but over the limit of frames: only ret->id and ret->call are set; send its ack */
-	KS_FRAMES_CORRUPT,  /* the channel broke the rules: close it. So says every later feed, too */
+	KS_FRAMES_DROPPED, /* complete but over the limit of frames: only ret->id and ret->call are set; send its ack */
+	KS_FRAMES_CORRUPT, /* the channel broke the rules: close it. So says every later feed, too */
 };
 
 struct ks_frames {
 	struct ks_buf payload;
 	uint32_t id, total, call; /* of the frame that is being put together */
 	uint8_t type;
-	bool open;	    /* there is one */
+	bool open; /* there is one */
 	bool corrupt;
-	bool limit;	    /* frames were dropped */
+	bool limit; /* frames were dropped */
 	uint32_t last_id;
 	unsigned count;	    /* frames begun in this call */
 	const char *reason; /* why corrupt, for a log line; a constant */
@@ -38,7 +38,8 @@ struct ks_frames {
 };
 
 /* An all-zero struct ks_frames is ready to use. */
-enum ks_frames_status ks_frames_feed(struct ks_frames *frames, const void *datagram, size_t len, struct kern_frame *ret);
+enum ks_frames_status ks_frames_feed(struct ks_frames *frames, const void *datagram, size_t len,
+				     struct kern_frame *ret);
 /* A channel that lives longer than one call (a kernel): counts anew, ids go on. */
 void ks_frames_next_call(struct ks_frames *frames);
 void ks_frames_free(struct ks_frames *frames);

@@ -43,10 +43,10 @@ static bool in_result(struct ks_plugin_host *host, const char *service)
 
 static void host_log(struct kern_host *api, int level, const char *text)
 {
-	enum ks_log_level at = level <= KERN_LOG_ERROR ? KS_LOG_ERROR :
-			       level == KERN_LOG_WARN  ? KS_LOG_WARN :
-			       level == KERN_LOG_INFO  ? KS_LOG_INFO :
-							 KS_LOG_DEBUG;
+	enum ks_log_level at = level <= KERN_LOG_ERROR	? KS_LOG_ERROR
+			       : level == KERN_LOG_WARN ? KS_LOG_WARN
+			       : level == KERN_LOG_INFO ? KS_LOG_INFO
+							: KS_LOG_DEBUG;
 	ks_log(at, "plugin", "%s: %s", self(api)->plugin_name, text);
 }
 

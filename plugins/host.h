@@ -8,7 +8,7 @@ struct ks_plugin_host {
 	struct kern_host api;
 	const char *plugin_name;
 	struct ks_error *err;
-	bool failed; /* err is filled: the call fails whatever the plugin returns */
+	bool failed;		      /* err is filled: the call fails whatever the plugin returns */
 	struct ks_prepared *prepared; /* in prepare only */
 	size_t words_max, text_bytes, file_bytes;
 	struct ks_results *results; /* in result only */

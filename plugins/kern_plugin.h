@@ -1,14 +1,14 @@
 /* kern_plugin.h: the language plugin ABI, version 1. The only header that a plugin includes; plugins/README.md
  * teaches how to write one.
  *
- * A plugin is a shared object that describes processes: which program runs a piece of code, with which words, environment
- * and files. It runs inside the sidecar, so it must not fork, start threads, block, print, or touch file descriptors; the
- * sandbox is made by the sidecar alone, and nothing that a plugin says can weaken it. A plugin links to nothing of the
- * sidecar: all it may call comes in through struct kern_host.
+ * A plugin is a shared object that describes processes: which program runs a piece of code, with which words,
+ * environment and files. It runs inside the sidecar, so it must not fork, start threads, block, print, or touch file
+ * descriptors; the sandbox is made by the sidecar alone, and nothing that a plugin says can weaken it. A plugin links
+ * to nothing of the sidecar: all it may call comes in through struct kern_host.
  *
  * Growth: every struct begins with its size as the compiler of its author saw it. Members are only ever added at the
- * end; a member that lies beyond `size` reads as NULL or 0, and a tail that the reader does not know is ignored. A change
- * that breaks this would be a new symbol, kern_plugin_v2.
+ * end; a member that lies beyond `size` reads as NULL or 0, and a tail that the reader does not know is ignored. A
+ * change that breaks this would be a new symbol, kern_plugin_v2.
  *
  * Strings are NUL-terminated UTF-8. Pointers that are passed in are valid until the function returns; pointers that a
  * descriptor holds must be valid for ever. All functions are called on one thread and never from within each other. */
@@ -36,12 +36,12 @@ extern "C" {
 #define KERN_CAN_INPUT (1u << 4)     /* asks the client for input */
 
 struct kern_language {
-	uint32_t size;			/* sizeof(struct kern_language) */
-	uint32_t flags;			/* KERN_CAN_*; unknown bits are ignored */
-	const char *name;		/* [a-z][a-z0-9_+-]{0,31}, unique among all plugins */
-	const char *const *programs;	/* NULL-terminated, 1 to 8 names looked up in the image's PATH, first hit wins */
-	const char *file_name;		/* what the code's file is called by default: [A-Za-z0-9_][A-Za-z0-9._-]{0,63} */
-	const char *const *aliases;	/* NULL, or NULL-terminated, at most 8 further names, like `name` */
+	uint32_t size;		     /* sizeof(struct kern_language) */
+	uint32_t flags;		     /* KERN_CAN_*; unknown bits are ignored */
+	const char *name;	     /* [a-z][a-z0-9_+-]{0,31}, unique among all plugins */
+	const char *const *programs; /* NULL-terminated, 1 to 8 names looked up in the image's PATH, first hit wins */
+	const char *file_name;	     /* of the code's file by default: [A-Za-z0-9_][A-Za-z0-9._-]{0,63} */
+	const char *const *aliases;  /* NULL, or NULL-terminated, at most 8 further names, like `name` */
 };
 
 /* One call that is about to be made. Paths are those of the box. */
@@ -56,10 +56,10 @@ struct kern_run {
 	const char *filename;	 /* the name that errors should show, or NULL: the path of the file made here */
 	const char *const *args; /* arg_count words for the code itself */
 	size_t arg_count;
-	const char *runner_dir;	 /* the files of this plugin's run/ directory, read-only; NULL when it has none */
-	const char *code_dir;	 /* private directory of this call, where add_file puts files */
-	int result_fd;		 /* number of the result channel in the box, or -1: there is none */
-	uint32_t flags;		 /* none yet: 0 */
+	const char *runner_dir; /* the files of this plugin's run/ directory, read-only; NULL when it has none */
+	const char *code_dir;	/* private directory of this call, where add_file puts files */
+	int result_fd;		/* number of the result channel in the box, or -1: there is none */
+	uint32_t flags;		/* none yet: 0 */
 };
 #define KERN_CODE_MAX ((size_t)8 << 20)
 
@@ -94,9 +94,9 @@ struct kern_frame {
 #define KERN_UPDATE 4 /* replaces the data of every earlier result with the same display id; makes none */
 
 struct kern_result {
-	uint32_t size;	     /* sizeof(struct kern_result) */
-	int kind;	     /* KERN_DISPLAY, KERN_VALUE, KERN_FIGURE, KERN_UPDATE */
-	const char *id;	     /* display id of at most 128 bytes, or NULL */
+	uint32_t size;	/* sizeof(struct kern_result) */
+	int kind;	/* KERN_DISPLAY, KERN_VALUE, KERN_FIGURE, KERN_UPDATE */
+	const char *id; /* display id of at most 128 bytes, or NULL */
 	size_t id_len;
 	const struct kern_part *data; /* key = mime type (RFC 6838 type/subtype); at most 32 */
 	size_t data_count;
@@ -111,7 +111,7 @@ struct kern_error_frame {
 };
 
 struct kern_error {
-	uint32_t size; /* sizeof(struct kern_error) */
+	uint32_t size;						/* sizeof(struct kern_error) */
 	const char *name, *message, *phase, *traceback, *cause; /* not NUL-terminated; NULL: absent */
 	size_t name_len, message_len, phase_len, traceback_len, cause_len;
 	const struct kern_error_frame *frames; /* outermost first, at most 100 */
@@ -129,15 +129,16 @@ struct kern_host {
 
 	/* In prepare only. Words come in order, run->interpreter first; at most 64 besides run->args. A variable is a
 	 * default: the request's own env wins; names [A-Za-z_][A-Za-z0-9_]*, each once, at most 64. Files go to
-	 * run->code_dir; names like kern_language.file_name, each once, at most 16 and 16 MiB together; mode at most 0777.
-	 * Words and variables together: at most 1 MiB. Everything is copied. */
+	 * run->code_dir; names like kern_language.file_name, each once, at most 16 and 16 MiB together; mode at most
+	 * 0777. Words and variables together: at most 1 MiB. Everything is copied. */
 	int (*add_arg)(struct kern_host *host, const char *word);
 	int (*set_env)(struct kern_host *host, const char *name, const char *value);
 	int (*add_file)(struct kern_host *host, const char *name, const void *data, size_t len, uint32_t mode);
 
 	/* In result only. Everything is copied. */
 	int (*emit_result)(struct kern_host *host, const struct kern_result *result);
-	int (*emit_clear)(struct kern_host *host, int wait); /* removes what the call has shown; wait: at the next result */
+	int (*emit_clear)(struct kern_host *host,
+			  int wait); /* removes what the call has shown; wait: at the next result */
 	int (*emit_error)(struct kern_host *host, const struct kern_error *error);
 };
 
@@ -151,9 +152,9 @@ struct kern_ops {
 };
 
 struct kern_plugin {
-	uint32_t abi;  /* KERN_PLUGIN_ABI */
-	uint32_t size; /* sizeof(struct kern_plugin) */
-	const char *name, *version; /* 1 to 64 printable ASCII characters */
+	uint32_t abi;				      /* KERN_PLUGIN_ABI */
+	uint32_t size;				      /* sizeof(struct kern_plugin) */
+	const char *name, *version;		      /* 1 to 64 printable ASCII characters */
 	const struct kern_language *const *languages; /* NULL-terminated, 1 to 16 */
 	const struct kern_ops *ops;
 	/* Both may be NULL. open: 0 and *self, which is handed to the other functions, or -1 after host->fail. */

@@ -1,5 +1,6 @@
-/* loader.c: from a directory to languages. A plugin is our own code running with our own power, so it is taken only from
- * files and directories that nobody but root and we can write, and checked as data before any of its functions runs. */
+/* loader.c: from a directory to languages. A plugin is our own code running with our own power, so it is taken only
+ * from files and directories that nobody but root and we can write, and checked as data before any of its functions
+ * runs. */
 #include "loader.h"
 
 #include <dirent.h>
@@ -46,7 +47,8 @@ static bool ours_alone(const struct stat *st, const char *what, struct why *why)
 	return true;
 }
 
-/* Copies what the author's struct has and leaves the rest zero. `data` begins with its size, or (`at` 4) has it second. */
+/* Copies what the author's struct has and leaves the rest zero. `data` begins with its size, or (`at` 4) has it second.
+ */
 static bool copy_sized(void *to, size_t to_size, const void *from, size_t at, size_t least, const char *what,
 		       struct why *why)
 {
@@ -113,7 +115,8 @@ static bool name_is_free(const struct ks_plugins *plugins, const struct ks_plugi
 static bool check_language(const struct ks_plugins *plugins, const struct ks_plugin *plugin,
 			   const struct kern_language *api, struct why *why)
 {
-	size_t programs = count_strings(api->programs, PROGRAMS_MAX), aliases = count_strings(api->aliases, ALIASES_MAX);
+	size_t programs = count_strings(api->programs, PROGRAMS_MAX),
+	       aliases = count_strings(api->aliases, ALIASES_MAX);
 
 	if (!language_name_valid(api->name))
 		return no(why, "\"%.64s\" is no name for a language: [a-z][a-z0-9_+-]{0,31}",
@@ -190,7 +193,8 @@ static bool check_symbol(const struct kern_plugin *symbol, struct ks_plugin *plu
 		return no(why, "its name and version must have 1 to 64 printable ASCII characters");
 	if (!plugin->api.ops)
 		return no(why, "it has no ops");
-	if (!copy_sized(&plugin->ops, sizeof(plugin->ops), plugin->api.ops, 0, END_OF(kern_ops, prepare), "kern_ops", why))
+	if (!copy_sized(&plugin->ops, sizeof(plugin->ops), plugin->api.ops, 0, END_OF(kern_ops, prepare), "kern_ops",
+			why))
 		return false;
 	return plugin->ops.prepare || no(why, "it has no prepare function");
 }
@@ -209,8 +213,8 @@ static bool call_open(struct ks_plugin *plugin, struct why *why)
 	return said >= 0 || no(why, "open failed without a reason");
 }
 
-/* What the plugin prints while it is loaded is caught here: fd 1 may be the protocol, and a plugin that prints once will
- * print again. Returns the fd that takes the place of 1, or -1. */
+/* What the plugin prints while it is loaded is caught here: fd 1 may be the protocol, and a plugin that prints once
+ * will print again. Returns the fd that takes the place of 1, or -1. */
 static int catch_stdout(int *ret_saved)
 {
 	int caught = memfd_create("plugin-stdout", MFD_CLOEXEC);
@@ -246,8 +250,8 @@ static bool load_object(const struct ks_plugins *plugins, struct ks_plugin *plug
 		return no(why, "%s", dlerror());
 	const struct kern_plugin *symbol = dlsym(object, "kern_plugin_v1");
 	bool good = symbol ? check_symbol(symbol, plugin, why) && add_languages(plugins, plugin, why) &&
-				     call_open(plugin, why) :
-			     no(why, "it exports no kern_plugin_v1");
+				     call_open(plugin, why)
+			   : no(why, "it exports no kern_plugin_v1");
 	if (!good)
 		(void)dlclose(object); /* stays mapped, RTLD_NODELETE; gives the handle back */
 	return good;

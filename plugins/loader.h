@@ -1,5 +1,6 @@
 /* loader.h: finds language plugins, checks them, keeps those that pass and the reasons of those that do not, and runs
- * their prepare and result functions. A directory of plugins holds NAME/NAME.so and, for what the box is shown, NAME/run/. */
+ * their prepare and result functions. A directory of plugins holds NAME/NAME.so and, for what the box is shown,
+ * NAME/run/. */
 #pragma once
 
 #include "base/error.h"
@@ -7,19 +8,20 @@
 #include "plugins/kern_plugin.h"
 #include "plugins/results.h"
 
-#define KS_PLUGIN_ARGS_MAX 64	 /* words of a plugin, besides the caller's args */
+#define KS_PLUGIN_ARGS_MAX 64 /* words of a plugin, besides the caller's args */
 #define KS_PLUGIN_ENV_MAX 64
 #define KS_PLUGIN_FILES_MAX 16
 #define KS_PLUGIN_FILE_BYTES ((size_t)16 << 20) /* all files of one call */
 #define KS_PLUGIN_TEXT_BYTES ((size_t)1 << 20)	/* all words and variables of one call */
-#define KS_RUN_ARGS_MAX 1024 /* the caller's args */
-#define KS_WORD_MAX 131071   /* bytes in one word or variable: MAX_ARG_STRLEN of the kernel's binfmts.h without the NUL */
+#define KS_RUN_ARGS_MAX 1024			/* the caller's args */
+#define KS_WORD_MAX 131071 /* bytes in one word or variable: MAX_ARG_STRLEN of the kernel's binfmts.h without the NUL  \
+			    */
 #define KS_FIRST_LINE_MAX 1000000
 
 struct ks_plugin {
 	struct ks_list node;
-	char *path; /* of the shared object, absolute */
-	char *runner_dir; /* NAME/run on the host, or NULL */
+	char *path;		/* of the shared object, absolute */
+	char *runner_dir;	/* NAME/run on the host, or NULL */
 	struct kern_plugin api; /* a full copy: members that the plugin does not have are NULL */
 	struct kern_ops ops;	/* likewise */
 	void *self;

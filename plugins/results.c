@@ -331,9 +331,9 @@ static int show(struct ks_results *results, const struct kern_frame *frame)
 	struct kern_part data[KS_RESULT_MIMES];
 	struct kern_result result = { .size = sizeof(result), .data = data };
 
-	result.kind = frame->type == KERN_FRAME_DISPLAY ? KERN_DISPLAY :
-		      frame->type == KERN_FRAME_UPDATE	? KERN_UPDATE :
-							  KERN_VALUE;
+	result.kind = frame->type == KERN_FRAME_DISPLAY	 ? KERN_DISPLAY
+		      : frame->type == KERN_FRAME_UPDATE ? KERN_UPDATE
+							 : KERN_VALUE;
 	for (size_t i = 0; i < frame->part_count; i++) {
 		const struct kern_part *part = &frame->parts[i];
 		if (strchr(part->key, '/')) {
@@ -409,10 +409,8 @@ static int fail_frame(struct ks_results *results, const struct kern_frame *frame
 		const char **text;
 		size_t *len;
 	} fields[] = {
-		{ "name", &error.name, &error.name_len },
-		{ "message", &error.message, &error.message_len },
-		{ "phase", &error.phase, &error.phase_len },
-		{ "traceback", &error.traceback, &error.traceback_len },
+		{ "name", &error.name, &error.name_len },    { "message", &error.message, &error.message_len },
+		{ "phase", &error.phase, &error.phase_len }, { "traceback", &error.traceback, &error.traceback_len },
 		{ "cause", &error.cause, &error.cause_len },
 	};
 

@@ -11,9 +11,9 @@
 #include "base/list.h"
 #include "plugins/kern_plugin.h"
 
-#define KS_RESULTS_MAX 1000			   /* results kept of one call, the value not counted */
-#define KS_RESULTS_BYTES ((size_t)64 << 20)	   /* bytes of data, ids and metadata kept of one call */
-#define KS_RESULT_MIMES 32			   /* mime types of one result */
+#define KS_RESULTS_MAX 1000		    /* results kept of one call, the value not counted */
+#define KS_RESULTS_BYTES ((size_t)64 << 20) /* bytes of data, ids and metadata kept of one call */
+#define KS_RESULT_MIMES 32		    /* mime types of one result */
 #define KS_RESULT_ID 128
 #define KS_RESULT_METADATA 65536
 #define KS_ERROR_NAME 256

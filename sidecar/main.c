@@ -14,6 +14,7 @@
 #include "box/engine.h"
 #include "cli/plan.h"
 #include "proto/schema.h"
+#include "proto/write.h"
 #include "rpc/app.h"
 #include "rpc/methods.h"
 
@@ -94,7 +95,7 @@ struct main_loop {
 	struct ks_engine *engine;
 	struct ks_app app;
 	uv_timer_t exit_timer;
-	uv_signal_t term, interrupt;
+	uv_signal_t signals[3];
 	bool leaving;
 	int status;
 };
@@ -131,6 +132,8 @@ static void on_signal(uv_signal_t *handle, int number)
 	(void)number;
 	leave(handle->data);
 }
+
+static const int ending_signals[] = { SIGTERM, SIGINT, SIGHUP };
 
 static void on_engine_lost(void *arg)
 {
@@ -186,11 +189,12 @@ static int open_all(struct main_loop *m, int fd_in, int fd_out, const struct ks_
 	ks_methods_info(&m->app);
 	ks_server_on_closed(m->app.server, on_closed, m);
 	(void)uv_timer_init(&m->loop, &m->exit_timer);
-	(void)uv_signal_init(&m->loop, &m->term);
-	(void)uv_signal_init(&m->loop, &m->interrupt);
-	m->exit_timer.data = m->term.data = m->interrupt.data = m;
-	(void)uv_signal_start(&m->term, on_signal, SIGTERM);
-	(void)uv_signal_start(&m->interrupt, on_signal, SIGINT);
+	m->exit_timer.data = m;
+	for (size_t i = 0; i < KS_COUNT(m->signals); i++) {
+		(void)uv_signal_init(&m->loop, &m->signals[i]);
+		m->signals[i].data = m;
+		(void)uv_signal_start(&m->signals[i], on_signal, ending_signals[i]);
+	}
 	return 0;
 }
 
@@ -199,8 +203,8 @@ static void close_all(struct main_loop *m)
 	if (m->engine)
 		ks_engine_stop(m->engine);
 	uv_close((uv_handle_t *)&m->exit_timer, NULL);
-	uv_close((uv_handle_t *)&m->term, NULL);
-	uv_close((uv_handle_t *)&m->interrupt, NULL);
+	for (size_t i = 0; i < KS_COUNT(m->signals); i++)
+		uv_close((uv_handle_t *)&m->signals[i], NULL);
 	ks_server_free(m->app.server);
 	ks_core_free(m->app.core);
 	for (int i = 0; i < 16 && uv_run(&m->loop, UV_RUN_NOWAIT); i++)
@@ -311,7 +315,11 @@ static int print_schema(void)
 {
 	KS_AUTOBUF struct ks_buf text = { 0 };
 
-	ks_schema_print(&text);
+	KS_AUTOBUF struct ks_buf compact = { 0 };
+
+	ks_schema_print(&compact);
+	ks_json_indent(&text, compact.data, compact.len);
+	ks_buf_char(&text, '\n');
 	return text.failed || fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0;
 }
 

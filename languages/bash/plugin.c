@@ -1,5 +1,6 @@
 /* bash: the code is a script file, never stdin and never wrapped, so that read, here-documents, $LINENO and exit codes
- * are what a script's author expects. bash reads no start-up file for a script unless the request itself sets BASH_ENV. */
+ * are what a script's author expects. bash reads no start-up file for a script unless the request itself sets BASH_ENV.
+ */
 #include "../common.h"
 
 static int prepare(void *self, const struct kern_run *run, struct kern_host *host)

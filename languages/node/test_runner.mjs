@@ -1,5 +1,5 @@
-// The runner on the host's node, without a box: each rule of README.md. The result channel is a SOCK_SEQPACKET pair, which
-// node cannot make: a few lines of python hold the host's end.
+// The runner on the host's node, without a box: each rule of README.md. The result channel is a SOCK_SEQPACKET pair,
+// which node cannot make: a few lines of python hold the host's end.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -23,7 +23,8 @@ import json, os, socket, struct, subprocess, sys, threading
 close_after = int(sys.argv[1])
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 argv = [a if a != "FD" else str(theirs.fileno()) for a in sys.argv[2:]]
-p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[theirs.fileno()])
+p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                     pass_fds=[theirs.fileno()])
 theirs.close()
 frames, data, last = [], b"", 0
 def pump():
@@ -55,8 +56,8 @@ print(json.dumps(dict(status=p.returncode, out=out.decode(), err=err.decode(), f
 function run(code, { name = "", args = [], extension = ".js", fd = "FD", closeAfter = -1 } = {}) {
 	const file = path.join(codeDir, "main" + extension);
 	fs.writeFileSync(file, code);
-	const done = spawnSync("python3", ["-c", host, String(closeAfter), process.execPath, runner, fd, name, file, ...args],
-		{ cwd: work, encoding: "utf8", maxBuffer: 1 << 26 });
+	const argv = ["-c", host, String(closeAfter), process.execPath, runner, fd, name, file, ...args];
+	const done = spawnSync("python3", argv, { cwd: work, encoding: "utf8", maxBuffer: 1 << 26 });
 	assert.equal(done.status, 0, done.stderr);
 	return JSON.parse(done.stdout);
 }
@@ -113,9 +114,10 @@ test("output, exit codes and signals are those of bare node", () => {
 		["process.exit(300)", ".js"], ["process.exitCode = 3", ".js"], ["return 5", ".js"], ["", ".js"],
 		["console.log('a'); console.error('b')", ".js"],
 		["process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 1000)", ".js"],
-		["process.nextTick(() => console.log(1)); Promise.resolve().then(() => console.log(2)); setImmediate(() => console.log(3))",
-			".js"],
-		["await new Promise(() => {})", ".mjs"], ["process.exit()", ".mjs"], ["process.on('exit', (c) => console.log(c))", ".js"],
+		["process.nextTick(() => console.log(1)); Promise.resolve().then(() => console.log(2));" +
+			"setImmediate(() => console.log(3))", ".js"],
+		["await new Promise(() => {})", ".mjs"], ["process.exit()", ".mjs"],
+		["process.on('exit', (c) => console.log(c))", ".js"],
 		["'use strict'; console.log((function () { return this })())", ".js"],
 		["console.log(require('fs').readFileSync(0, 'utf8').length)", ".js"],
 	]) {
@@ -136,15 +138,17 @@ test("an error: node's own text, and a frame with the code's frames", () => {
 	const done = run("\nfunction f() {\n  null.x;\n}\nconsole.log('out');\nf();\n");
 	const name = path.join(work, "[code].js");
 	assert.deepEqual([done.status, done.out], [1, "out\n"]);
-	assert.ok(done.err.startsWith(`${name}:3\n  null.x;\n       ^\n\nTypeError: Cannot read properties of null (reading 'x')\n    at f (`));
+	const message = "Cannot read properties of null (reading 'x')";
+	assert.ok(done.err.startsWith(`${name}:3\n  null.x;\n       ^\n\nTypeError: ${message}\n    at f (`));
 	assert.ok(!done.err.includes("runner.cjs"));
 	const parts = error(done);
-	assert.deepEqual(parts.slice(0, 3), [["name", "TypeError"], ["message", "Cannot read properties of null (reading 'x')"],
-		["phase", "run"]]);
-	assert.deepEqual(frames(parts), [["6", "1", name, "Object.<anonymous>", "f();"], ["3", "8", name, "f", "  null.x;"]]);
+	assert.deepEqual(parts.slice(0, 3), [["name", "TypeError"], ["message", message], ["phase", "run"]]);
+	assert.deepEqual(frames(parts),
+		[["6", "1", name, "Object.<anonymous>", "f();"], ["3", "8", name, "f", "  null.x;"]]);
 	assert.ok(value(parts, "traceback").startsWith("TypeError: Cannot read"));
 	const module = run("import fs from 'fs';\n\nthrow new RangeError('esm')");
-	assert.ok(module.err.startsWith(`file://${work}/[code].mjs:3\nthrow new RangeError('esm')\n      ^\n\nRangeError: esm\n`));
+	assert.ok(module.err.startsWith(
+		`file://${work}/[code].mjs:3\nthrow new RangeError('esm')\n      ^\n\nRangeError: esm\n`));
 	assert.equal(value(error(module), "phase"), "run");
 	assert.deepEqual(frames(error(module))[0].slice(0, 3), ["3", "7", path.join(work, "[code].mjs")]);
 });
@@ -156,7 +160,7 @@ test("errors of every kind", () => {
 	assert.equal(value(error(run("throw new Error('x', { cause: new TypeError('c') })")), "cause"), "TypeError: c");
 	const rejected = run("Promise.reject(new Error('r'))");
 	assert.deepEqual([rejected.status, value(error(rejected), "phase")], [1, "unhandled_rejection"]);
-	const caught = run("process.on('uncaughtException', (e) => { console.log('caught', e.message); }); throw new Error('x')");
+	const caught = run("process.on('uncaughtException', (e) => console.log('caught', e.message)); throw new Error('x')");
 	assert.deepEqual([caught.status, caught.out], [0, "caught x\n"]);
 });
 

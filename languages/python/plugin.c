@@ -1,6 +1,6 @@
-/* python: starts the interpreter on our runner (run/runner.py), which makes the caller's file the real __main__. No -I and
- * no -E: every PYTHON* variable of the request works as in plain python. The runner survives whatever is importable,
- * because it imports nothing but what is built into the interpreter. */
+/* python: starts the interpreter on our runner (run/runner.py), which makes the caller's file the real __main__. No -I
+ * and no -E: every PYTHON* variable of the request works as in plain python. The runner survives whatever is
+ * importable, because it imports nothing but what is built into the interpreter. */
 #include "../common.h"
 
 static int prepare(void *self, const struct kern_run *run, struct kern_host *host)

@@ -1,5 +1,5 @@
-/* sh: POSIX sh, whatever the image has as sh (dash, busybox, bash in posix mode). The code is a script file, never stdin
- * and never wrapped. */
+/* sh: POSIX sh, whatever the image has as sh (dash, busybox, bash in posix mode). The code is a script file, never
+ * stdin and never wrapped. */
 #include "../common.h"
 
 static int prepare(void *self, const struct kern_run *run, struct kern_host *host)

@@ -255,15 +255,15 @@ static int prepare_leaf(struct ks_box *box, const struct ks_box_limits *limits, 
 	if (!limits->enforce)
 		return 0;
 	box->polls_memory = status->enforced[KS_LIMIT_MEMORY] == KS_ENFORCED_POLLED;
-	if (status->enforced[KS_LIMIT_PIDS] != KS_ENFORCED_KERNEL)
-		box->nproc = limits->pids;
+	if (status->enforced[KS_LIMIT_PIDS] != KS_ENFORCED_KERNEL) {
+		box->nproc = limits->pids + KS_LEAF_OVERHEAD;
+		*flags |= KS_BOX_OWN_USER_NS;
+	}
 	box->leaf = ks_leaf_take(box->engine->cgroups, err);
-	if (!box->leaf || ks_leaf_limit(box->leaf, limits->memory_bytes, limits->pids, limits->cpus_milli, err) < 0)
+	int count = box->leaf ? ks_leaf_enter_fds(box->leaf, enter, fds + *nfds, err) : -1;
+	if (count < 0 || ks_leaf_limit(box->leaf, limits->memory_bytes, limits->pids, limits->cpus_milli, err) < 0)
 		return -1;
 	int dir = ks_leaf_dir_fd(box->leaf);
-	int count = ks_leaf_enter_fds(box->leaf, enter, fds + *nfds, err);
-	if (count < 0)
-		return -1;
 	*nfds += count;
 	if (dir >= 0) {
 		fds[(*nfds)++] = dir;
@@ -425,6 +425,20 @@ void ks_box_insist(struct ks_engine *engine)
 	}
 	if (!more)
 		(void)uv_timer_stop(&engine->insist_timer);
+}
+
+void ks_box_lose_all(struct ks_engine *engine)
+{
+	struct ks_error err;
+
+	while (!ks_list_empty(&engine->boxes)) {
+		struct ks_box *box = KS_ENTRY(engine->boxes.next, struct ks_box, node);
+		(void)ks_fail(&err, KS_E_START_FAILED, "the launcher has died");
+		if (box->answered)
+			ks_box_reaped(box);
+		else
+			ks_box_made(box, &err, -1);
+	}
 }
 
 void ks_box_drop_all(struct ks_engine *engine)

@@ -180,6 +180,6 @@ bool ks_cgroup_ask_systemd(const struct ks_cgroups_config *config, char *ret_rea
 		return false;
 	if (wait_for_move(config, unit, until_us))
 		return true;
-	(void)snprintf(ret_reason, size, "%s was made, but we were not moved into it in time", unit);
+	(void)snprintf(ret_reason, size, "not moved into %s in time", unit);
 	return false;
 }

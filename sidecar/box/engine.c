@@ -20,6 +20,27 @@ struct pending {
 	int fds[KS_MSG_FDS], nfds; /* our own copies */
 };
 
+static struct ks_group *find_group(struct ks_engine *engine, uint32_t number)
+{
+	for (struct ks_list *n = engine->groups.next; n != &engine->groups; n = n->next)
+		if (KS_ENTRY(n, struct ks_group, node)->number == number)
+			return KS_ENTRY(n, struct ks_group, node);
+	return NULL;
+}
+
+static void group_ended(struct ks_group *group)
+{
+	struct ks_error err;
+
+	ks_list_remove(&group->node);
+	if (!group->failed && !group->closing) {
+		(void)ks_fail(&err, KS_E_START_FAILED, "the session's processes ended by themselves");
+		group->ops->failed(group->arg, &err);
+	}
+	group->ops->ended(group->arg);
+	free(group);
+}
+
 static void on_control(uv_poll_t *poll, int status, int events);
 
 static void launcher_lost(struct ks_engine *engine)
@@ -28,6 +49,10 @@ static void launcher_lost(struct ks_engine *engine)
 		return;
 	engine->lost = true;
 	(void)uv_poll_stop(&engine->control_poll);
+	/* It was pid 1 of everything: the kernel kills what ran below it, and nobody is left to tell us one by one. */
+	ks_box_lose_all(engine);
+	while (!ks_list_empty(&engine->groups))
+		group_ended(KS_ENTRY(engine->groups.next, struct ks_group, node));
 	if (engine->on_lost)
 		engine->on_lost(engine->on_lost_arg);
 }
@@ -62,27 +87,6 @@ void ks_engine_send(struct ks_engine *engine, const struct ks_msg *msg, const in
 }
 
 /* ---- messages from it ---- */
-
-static struct ks_group *find_group(struct ks_engine *engine, uint32_t number)
-{
-	for (struct ks_list *n = engine->groups.next; n != &engine->groups; n = n->next)
-		if (KS_ENTRY(n, struct ks_group, node)->number == number)
-			return KS_ENTRY(n, struct ks_group, node);
-	return NULL;
-}
-
-static void group_ended(struct ks_group *group)
-{
-	struct ks_error err;
-
-	ks_list_remove(&group->node);
-	if (!group->failed && !group->closing) {
-		(void)ks_fail(&err, KS_E_START_FAILED, "the session's processes ended by themselves");
-		group->ops->failed(group->arg, &err);
-	}
-	group->ops->ended(group->arg);
-	free(group);
-}
 
 static void group_message(struct ks_engine *engine, const struct ks_msg *msg)
 {

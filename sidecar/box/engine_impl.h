@@ -41,6 +41,8 @@ void ks_box_made(struct ks_box *box, const struct ks_error *err, int pidfd);
 void ks_box_reaped(struct ks_box *box);
 struct ks_box *ks_box_find(struct ks_engine *engine, uint32_t number);
 void ks_box_insist(struct ks_engine *engine);
-/* The launcher is dead, so are they. */
+/* The launcher is dead, so are they: each says so. */
+void ks_box_lose_all(struct ks_engine *engine);
+/* The same without a word. */
 void ks_box_drop_all(struct ks_engine *engine);
 void ks_engine_start_insisting(struct ks_engine *engine);

@@ -7,10 +7,10 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include "caps.h"
 #include "init.h"
 #include "sys.h"
 #include "tree.h"
@@ -57,7 +57,7 @@ _Noreturn static void session_init(void)
 
 static void make_box(const struct ks_msg *request, int *fds, int nfds)
 {
-	struct ks_box_setup setup = { .config = self.config, .plan = self.plan, .sock = fds[0] };
+	struct ks_box_setup setup = { .config = self.config, .plan = self.plan, .sock = fds[0], .flags = request->flags };
 	struct ks_msg reply = { .op = KS_OP_BOX_MADE, .box = request->box };
 	const uint64_t flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_PARENT;
 	int pidfd = -1, cgroup = -1;
@@ -103,15 +103,6 @@ _Noreturn static void template_serve(void)
 	}
 }
 
-/* The bounding set limits what exec can give, not what is held now: dropped once here, its clones need one capset each. */
-static bool drop_bounding_set(void)
-{
-	for (cap_value_t c = 0; CAP_IS_SUPPORTED(c); c++)
-		if (cap_drop_bound(c) < 0)
-			return false;
-	return true;
-}
-
 _Noreturn static void template_main(void)
 {
 	struct ks_error err;
@@ -126,7 +117,9 @@ _Noreturn static void template_main(void)
 	int rc = ks_filter_load(&self.config->allowlist);
 	errno = -rc;
 	STEP("allowlist filter", rc == 0);
-	STEP("bounding set", drop_bounding_set());
+	rc = ks_drop_bounding_set();
+	errno = -rc;
+	STEP("bounding set", rc == 0);
 	template_serve();
 }
 

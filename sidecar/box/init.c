@@ -7,12 +7,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "caps.h"
 #include "command.h"
 #include "sys.h"
 #include "tree.h"
@@ -61,16 +61,10 @@ static int step_mounts(struct init *init)
  * with the template. */
 static int step_identity(struct init *init)
 {
-	cap_t none = cap_init();
-	int rc = none ? 0 : -ENOMEM;
-
-	if (rc == 0 && init->setup->config->is_root &&
+	if (init->setup->config->is_root &&
 	    (setresgid(KS_BOX_UID, KS_BOX_UID, KS_BOX_UID) < 0 || setresuid(KS_BOX_UID, KS_BOX_UID, KS_BOX_UID) < 0))
-		rc = -errno;
-	if (rc == 0 && (cap_reset_ambient() < 0 || cap_set_proc(none) < 0))
-		rc = -errno;
-	(void)cap_free(none);
-	return rc;
+		return -errno;
+	return ks_drop_capabilities();
 }
 
 /* A file system of the box's own is mounted there; made with the box user's id, so that it owns it. */
@@ -95,12 +89,34 @@ static int step_filter(struct init *init)
 	return init->listener < 0 ? init->listener : 0;
 }
 
+static int write_map(const char *path, const char *text)
+{
+	KS_AUTOCLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+/* As the box's user already, so that it may map its own id and no other (user_namespaces(7)). What it gains is power over nothing:
+ * every other namespace belongs to the session's; it is dropped at once. */
+static int step_user_namespace(struct init *init)
+{
+	if (!(init->setup->flags & KS_BOX_OWN_USER_NS))
+		return 0;
+	if (unshare(CLONE_NEWUSER) < 0)
+		return -errno;
+	int rc = write_map("/proc/self/setgroups", "deny");
+	rc = rc < 0 ? rc : write_map("/proc/self/uid_map", "1000 1000 1");
+	rc = rc < 0 ? rc : write_map("/proc/self/gid_map", "1000 1000 1");
+	rc = rc < 0 ? rc : ks_drop_bounding_set();
+	return rc < 0 ? rc : ks_drop_capabilities();
+}
+
 static const struct {
 	const char *name;
 	int (*run)(struct init *init);
 } steps[] = {
 	{ "network", step_network },   { "cgroup", step_cgroup }, { "hostname", step_hostname },
-	{ "box mounts", step_mounts }, { "identity", step_identity }, { "home", step_home },
+	{ "box mounts", step_mounts }, { "identity", step_identity }, { "box user namespace", step_user_namespace }, { "home", step_home },
 	{ "protect init", step_protect }, { "escape filter", step_filter },
 };
 
@@ -140,14 +156,14 @@ _Noreturn void ks_init_main(struct ks_box_setup *setup)
 
 	(void)signal(SIGCHLD, SIG_DFL);
 	set_up(&init);
+	for (size_t i = 0; i < KS_COMMAND_STEPS; i++)
+		if (ks_plan_fails(setup->plan, ks_command_steps[i]))
+			ks_command_fail_step(ks_command_steps[i]);
 	int rc = ks_command_claim(setup->sock, &err);
 	if (rc > 0)
 		_exit(0); /* the socket ended: nobody wants this box */
 	if (rc < 0)
 		report_failure(setup->sock, &err);
-	for (size_t i = 0; i < KS_COMMAND_STEPS; i++)
-		if (ks_plan_fails(setup->plan, ks_command_steps[i]))
-			ks_command_fail_step(ks_command_steps[i]);
 	rc = ks_command_run(setup->sock, &msg, &err);
 	if (rc < 0)
 		report_failure(setup->sock, &err);

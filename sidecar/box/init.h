@@ -9,6 +9,7 @@ struct ks_box_setup {
 	const struct ks_launcher_config *config;
 	const struct ks_plan_view *plan;
 	int sock; /* to the sidecar */
+	uint32_t flags; /* KS_BOX_* */
 	int cgroup_procs[KS_BOX_CGROUPS + 1]; /* open cgroup.procs files to enter */
 	int cgroup_count;
 };

@@ -25,7 +25,9 @@ enum ks_op {
 };
 
 #define KS_MSG_FDS 64
-#define KS_BOX_INTO_CGROUP 1u /* flags of BOX_MAKE: the last fd is a v2 cgroup to be born in */
+/* flags of BOX_MAKE */
+#define KS_BOX_INTO_CGROUP 1u /* the last fd is a v2 cgroup to be born in */
+#define KS_BOX_OWN_USER_NS 2u /* RLIMIT_NPROC counts by user namespace and id: without a pids cgroup each box needs its own */
 
 /* What init saw. Times in microseconds. */
 struct ks_exit_report {

@@ -195,6 +195,15 @@ int ks_plan_cover(struct ks_plan *plan, const char *source, const char *target, 
 	return step ? 0 : -1;
 }
 
+int ks_plan_again(struct ks_plan *plan, const char *source, const char *target, struct ks_error *err)
+{
+	struct ks_step *step = add_step(plan, KS_STEP_BIND, KS_STEP_BOX | KS_STEP_AGAIN, target, err);
+
+	if (step)
+		step->source = add_string(plan, source);
+	return step ? 0 : -1;
+}
+
 static void print_step(const struct ks_plan *plan, const struct ks_step *step, struct ks_buf *out)
 {
 	const char *strings = plan->strings.data, *target = strings + step->target;

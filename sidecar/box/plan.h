@@ -37,6 +37,7 @@ enum ks_step_kind {
 #define KS_STEP_RDONLY 2u  /* bind: read-only, recursively */
 #define KS_STEP_DEVICE 4u  /* bind: a device node of ours; every other bind is nodev */
 #define KS_STEP_COVER 16u  /* bind: the source is a file of our own root */
+#define KS_STEP_AGAIN 32u  /* bind, in a box: what the template has at `source`, at a place that the box's own mounts have covered */
 #define KS_STEP_OPTIONAL 8u /* mask: a kernel without that file is fine */
 
 struct ks_step {
@@ -85,6 +86,8 @@ int ks_plan_bind(struct ks_plan *plan, int fd, const char *path, const char *tar
 		 struct ks_error *err);
 /* A file of our own root, made by ks_plan_file(), over a file of the image. */
 int ks_plan_cover(struct ks_plan *plan, const char *source, const char *target, struct ks_error *err);
+/* What the template mounted at `source`, again at `target` below one of the box's own file systems. */
+int ks_plan_again(struct ks_plan *plan, const char *source, const char *target, struct ks_error *err);
 int ks_plan_tmpfs(struct ks_plan *plan, const char *target, uint64_t size, uint64_t inodes, unsigned mode,
 		  struct ks_error *err);
 int ks_plan_proc(struct ks_plan *plan, struct ks_error *err);

@@ -55,7 +55,7 @@ static int pin_sources(const struct ks_plan_view *plan, const int *fds, int nfds
 {
 	for (uint32_t i = 0; i < plan->head->step_count; i++) {
 		const struct ks_step *step = &plan->steps[i];
-		if (step->kind != KS_STEP_BIND || step->flags & KS_STEP_COVER)
+		if (step->kind != KS_STEP_BIND || step->flags & (KS_STEP_COVER | KS_STEP_AGAIN))
 			continue;
 		trees[i] = step->fd >= 0 ? (step->fd < nfds ? fds[step->fd] : -EBADF) : pin_by_path(plan, step);
 		if (trees[i] < 0)
@@ -255,6 +255,23 @@ int ks_tree_build(const struct ks_plan_view *plan, const int *fds, int nfds, str
 
 /* ---- what each box mounts for itself ---- */
 
+/* The directories on the way lie in a file system that this box has just mounted, empty: there is no link to be led astray by. */
+static int bind_again(const char *source, const char *target)
+{
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s", target);
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	return mount(source, path, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
+}
+
 static int box_mount(const struct ks_plan_view *plan, const struct ks_step *step)
 {
 	const unsigned long safe = MS_NOSUID | MS_NODEV;
@@ -278,10 +295,11 @@ static int box_mount(const struct ks_plan_view *plan, const struct ks_step *step
 		if (errno == ENOTDIR && mount(KS_EMPTY_DIR, target, NULL, MS_BIND, NULL) == 0)
 			return 0;
 		return errno == ENOENT ? 0 : -errno;
+	case KS_STEP_BIND:
+		return bind_again(ks_plan_string(plan, step->source), target);
 	case KS_STEP_DIR:
 	case KS_STEP_FILE:
 	case KS_STEP_SYMLINK:
-	case KS_STEP_BIND:
 		break;
 	}
 	return -EINVAL;

@@ -185,6 +185,8 @@ static void welcome(void *arg, enum ks_welcome part, struct ks_buf *json)
 	static const char *const features[] = { "run", "streams", "blobs", "files", "doctor" };
 	struct ks_app *app = arg;
 
+	app->core->max_runs = ks_server_limits(app->server)->runs;
+	app->core->max_queued = ks_server_limits(app->server)->queued;
 	if (part == KS_WELCOME_TOP) {
 		write_host(json, app->core);
 	} else if (part == KS_WELCOME_CAPABILITIES) {

@@ -20,15 +20,16 @@ static void write_limit(struct ks_buf *json, const char *key, int64_t value, con
 	enum ks_enforced enforced = wanted ? status->enforced[kind] : KS_ENFORCED_NONE;
 	const char *reason = wanted ? status->reason[kind] : session->limits.enforce ? "uncapped" : "enforceLimits is false";
 
-	/* RLIMIT_NPROC holds it, over all boxes of the session together */
-	if (wanted && kind == KS_LIMIT_PIDS && enforced == KS_ENFORCED_NONE)
-		enforced = KS_ENFORCED_POLLED;
+	if (wanted && kind == KS_LIMIT_PIDS && enforced != KS_ENFORCED_KERNEL) {
+		enforced = KS_ENFORCED_KERNEL; /* RLIMIT_NPROC in a user namespace of the box's own */
+		reason = "";
+	}
 	ks_write_key(json, key);
 	ks_write_open(json, '{');
 	if (value > 0)
 		ks_write_key_int(json, "value", value);
 	ks_write_key_string(json, "enforced", ks_enforced_name(enforced));
-	if (enforced != KS_ENFORCED_KERNEL && reason[0])
+	if (reason[0])
 		ks_write_key_string(json, "reason", reason);
 	ks_write_close(json, '}');
 }

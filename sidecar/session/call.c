@@ -51,6 +51,7 @@ static void forget(struct ks_call *call)
 {
 	struct ks_core *core = call->core;
 
+	memcpy(core->gone[core->gone_next++ % KS_GONE_MAX], call->id, sizeof(call->id));
 	core->finished_count--;
 	core->finished_bytes -= call->log[0].kept.len + call->log[1].kept.len;
 	ks_list_remove(&call->node);
@@ -603,6 +604,7 @@ int ks_call_new(struct ks_core *core, struct ks_session *session, const struct k
 	call->handles = 1;
 	ks_list_append(&core->queued, &call->node);
 	core->queued_count++;
+	call->owner = session;
 	if (session)
 		inherit(call);
 	*ret = call;
@@ -674,6 +676,15 @@ static struct ks_call *find_in(struct ks_list *head, const char *id)
 	return NULL;
 }
 
+/* It was there: its output went, or (when a living one is wanted) it has ended. */
+static bool is_gone(struct ks_core *core, const char *id, bool finished_too)
+{
+	for (size_t i = 0; i < KS_GONE_MAX; i++)
+		if (strcmp(core->gone[i], id) == 0)
+			return true;
+	return !finished_too && find_in(&core->finished, id);
+}
+
 struct ks_call *ks_call_find(struct ks_core *core, const char *id, bool finished_too, struct ks_error *err)
 {
 	struct ks_call *call = find_in(&core->running, id);
@@ -682,9 +693,23 @@ struct ks_call *ks_call_find(struct ks_core *core, const char *id, bool finished
 		call = find_in(&core->queued, id);
 	if (!call && finished_too)
 		call = find_in(&core->finished, id);
-	if (!call)
+	if (!call && is_gone(core, id, finished_too))
+		(void)ks_fail_at(err, KS_E_GONE, "/runId", finished_too ? "the output of run %s is no longer kept" : "run %s has ended", id);
+	else if (!call)
 		(void)ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/runId", "no run %s is known; it has ended, or never was", id);
 	return call;
+}
+
+void ks_calls_forget_session(struct ks_session *session)
+{
+	struct ks_core *core = session->core;
+
+	for (struct ks_list *n = core->finished.next, *next; n != &core->finished; n = next) {
+		struct ks_call *call = KS_ENTRY(n, struct ks_call, node);
+		next = n->next;
+		if (call->owner == session)
+			forget(call);
+	}
 }
 
 void ks_calls_expire(struct ks_core *core, int64_t now_us)

@@ -63,6 +63,7 @@ struct ks_call {
 	struct ks_list session_node; /* session->calls */
 	struct ks_core *core;
 	struct ks_session *session;
+	const void *owner; /* the session whose close ends output/read; NULL of a throw-away call */
 	struct ks_group *own_group; /* start: "cold" */
 	enum ks_call_state state;
 	char id[65];
@@ -132,6 +133,7 @@ const char *ks_fault_name(enum ks_fault_type fault);
 void ks_calls_start_queued(struct ks_core *core);
 void ks_calls_cancel_session(struct ks_session *session);
 void ks_calls_cancel_queued(struct ks_core *core); /* those without a session */
+void ks_calls_forget_session(struct ks_session *session); /* their output goes with it */
 void ks_calls_expire(struct ks_core *core, int64_t now_us);
 void ks_calls_forget_all(struct ks_core *core);
 

@@ -16,7 +16,8 @@
 #define KS_QUEUED_MAX 65536
 #define KS_SESSIONS_MAX 256	  /* open ones; throw-away calls have one each */
 #define KS_FINISHED_MAX 256	  /* runs whose output is kept for output/read */
-#define KS_FINISHED_BYTES ((size_t)64 << 20)
+#define KS_FINISHED_BYTES ((size_t)16 << 20)
+#define KS_GONE_MAX 512	  /* runs that are remembered when their output went */
 #define KS_SLICE_US 2000 /* what a tree walk may take of the loop in one turn */
 
 struct ks_session;
@@ -39,7 +40,8 @@ struct ks_core {
 	struct ks_list sessions; /* struct ks_session */
 	struct ks_list running, queued, finished; /* struct ks_call */
 	int64_t running_count, queued_count;
-	size_t finished_count, finished_bytes;
+	size_t finished_count, finished_bytes, gone_next;
+	char gone[KS_GONE_MAX][65];
 	struct ks_list chores;
 	uv_idle_t slicer;
 	uv_timer_t coarse; /* expiry of blobs and outputs */

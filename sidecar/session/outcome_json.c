@@ -268,12 +268,28 @@ static void take_output(struct ks_call *call, int which, struct ks_text_item *it
 	*item = (struct ks_text_item){ .data = log->kept.data, .len = log->kept.len, .encoding = call->params->encoding };
 }
 
+/* What became a blob is kept there only; output/read finds it by its id. */
+static int write_output(struct ks_call *call, int which, const char *key, struct ks_text_item *item, struct ks_buf *json,
+			struct ks_error *err)
+{
+	struct ks_output_log *log = &call->log[which];
+
+	ks_write_key(json, key);
+	if (item->form == KS_FORM_BLOB) {
+		item->owned = true;
+		log->kept = (struct ks_buf){ 0 };
+	}
+	if (ks_text_write(json, item, call->core->blobs, call->session, err) < 0)
+		return -1;
+	memcpy(log->blob, item->blob, sizeof(log->blob));
+	return 0;
+}
+
 static void take_json(struct ks_buf *buf, struct ks_text_item *item)
 {
 	*item = (struct ks_text_item){ .data = buf->data, .len = buf->len, .json = true };
 }
 
-/* A blob takes the bytes; the log remembers where they are, for output/read. */
 static int write_item(struct ks_call *call, const char *key, struct ks_text_item *item, struct ks_buf *json, struct ks_error *err)
 {
 	ks_write_key(json, key);
@@ -304,8 +320,8 @@ int ks_outcome_write(struct ks_call *call, size_t room, struct ks_buf *json, str
 
 	ks_write_open(json, '{');
 	ks_write_key_string(json, "runId", call->id);
-	if (write_item(call, "stdout", &items[ITEM_STDOUT], json, err) < 0 ||
-	    write_item(call, "stderr", &items[ITEM_STDERR], json, err) < 0)
+	if (write_output(call, 0, "stdout", &items[ITEM_STDOUT], json, err) < 0 ||
+	    write_output(call, 1, "stderr", &items[ITEM_STDERR], json, err) < 0)
 		return -1;
 	ks_buf_char(json, ',');
 	ks_buf_add(json, facts.data, facts.len);
@@ -333,29 +349,27 @@ int ks_output_write(struct ks_call *call, enum ks_output which, int64_t offset, 
 {
 	const struct ks_output_log *log = &call->log[which];
 	const bool ended = call->state == KS_CALL_DONE || call->decided;
-	size_t at = (uint64_t)offset > log->kept.len ? log->kept.len : (size_t)offset, len = log->kept.len - at;
-	size_t budget = room > 256 ? room - 256 : 0;
-	uint64_t next, dropped = 0;
+	const char *kept = log->kept.data;
+	size_t kept_len = log->kept.len;
+	struct ks_blob *blob;
 
+	if (log->blob[0]) {
+		if (ks_blob_find(call->core->blobs, log->blob, &blob, err) < 0)
+			return ks_error_at(err, "/runId");
+		kept = ks_blob_data(blob);
+		kept_len = ks_blob_size(blob);
+	}
 	if ((uint64_t)offset > log->total)
 		return ks_fail_at(err, KS_E_OUT_OF_RANGE, "/offset", "the stream has %llu bytes so far", (unsigned long long)log->total);
+	size_t at = (uint64_t)offset > kept_len ? kept_len : (size_t)offset, len = kept_len - at;
+	uint64_t next = (uint64_t)offset, dropped = 0;
 	if (max_bytes != KS_ABSENT && (uint64_t)max_bytes < len)
 		len = (size_t)max_bytes;
-	const char *data = log->kept.data ? log->kept.data + at : "";
-	bool text = ks_utf8_complete_prefix(data, len) > 0 && ks_utf8_valid(data, ks_utf8_complete_prefix(data, len));
-	size_t fit = text ? ks_text_fit(data, ks_utf8_complete_prefix(data, len), budget) : ks_base64_fit(len, budget);
-	next = at + fit;
-	if (at == log->kept.len) { /* behind what is kept: the rest is gone */
+	ks_write_open(json, '{');
+	next += ks_text_write_slice(json, len ? kept + at : "", len, room > 256 ? room - 256 : 16);
+	if (at == kept_len) { /* behind what was kept: the rest is gone */
 		dropped = log->total - (uint64_t)offset;
 		next = log->total;
-	}
-	ks_write_open(json, '{');
-	if (text || fit == 0) {
-		ks_write_key(json, "text");
-		ks_write_utf8_lossy(json, data, fit);
-	} else {
-		ks_write_key(json, "base64");
-		ks_write_base64(json, data, fit);
 	}
 	ks_write_key_int(json, "nextOffset", (int64_t)next);
 	ks_write_key_bool(json, "eof", ended && next >= log->total);

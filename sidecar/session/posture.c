@@ -196,6 +196,19 @@ static int plan_runners(const struct ks_session *session, struct ks_plan *plan, 
 	return 0;
 }
 
+/* Where the box will mount a file system of its own over what the template has. */
+static bool is_covered(const char *target)
+{
+	static const char *const own[] = { "/tmp/", "/home/", "/dev/shm/" };
+
+	for (size_t i = 0; i < KS_COUNT(own); i++)
+		if (strncmp(target, own[i], strlen(own[i])) == 0)
+			return true;
+	return false;
+}
+
+#define HIDDEN_WORKSPACE KS_RUNNER_DIR "/workspace"
+
 static int plan_workspace(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
 {
 	int idmap = -1;
@@ -205,7 +218,8 @@ static int plan_workspace(struct ks_session *session, struct ks_plan *plan, stru
 		if (idmap < 0)
 			return -1;
 	}
-	if (ks_plan_bind(plan, session->workspace_fd, session->workspace, session->workspace_target, 0, idmap, err) == 0)
+	const char *target = is_covered(session->workspace_target) ? HIDDEN_WORKSPACE : session->workspace_target;
+	if (ks_plan_bind(plan, session->workspace_fd, session->workspace, target, 0, idmap, err) == 0)
 		return 0;
 	if (!session->id_mapped)
 		return -1;
@@ -227,7 +241,9 @@ static int plan_box_mounts(const struct ks_session *session, struct ks_plan *pla
 	if (ks_plan_tmpfs(plan, "/tmp", clamp(64 * MIB, memory), 65536, 01777, err) < 0 ||
 	    ks_plan_tmpfs(plan, "/dev/shm", clamp(64 * MIB, memory), 16384, 01777, err) < 0 ||
 	    ks_plan_tmpfs(plan, "/home", clamp(64 * MIB, memory), 65536, 01777, err) < 0 ||
-	    ks_plan_tmpfs(plan, KS_CODE_DIR, 24 * MIB, 64, 01777, err) < 0 || ks_plan_devpts(plan, err) < 0 ||
+	    ks_plan_tmpfs(plan, KS_CODE_DIR, 24 * MIB, 64, 01777, err) < 0 ||
+	    (is_covered(session->workspace_target) &&
+	     ks_plan_again(plan, HIDDEN_WORKSPACE, session->workspace_target, err) < 0) || ks_plan_devpts(plan, err) < 0 ||
 	    ks_plan_proc(plan, err) < 0)
 		return -1;
 	for (size_t i = 0; i < KS_COUNT(proc_masks); i++)

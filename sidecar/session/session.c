@@ -88,8 +88,9 @@ static int check_limits(struct ks_session *session, const struct ks_session_para
 		return 0;
 	if (!params->enforce_limits)
 		return ks_fail_at(err, KS_E_INVALID_VALUE, "/requireLimits", "requireLimits contradicts enforceLimits:false");
+	/* pids: by RLIMIT_NPROC where there is no cgroup (box.h) */
 	for (int kind = 0; kind < KS_LIMIT_KINDS; kind++) {
-		if (status->enforced[kind] == KS_ENFORCED_KERNEL || (kind == KS_LIMIT_CPU && session->limits.cpus_milli == 0))
+		if (status->enforced[kind] == KS_ENFORCED_KERNEL || kind == KS_LIMIT_PIDS || (kind == KS_LIMIT_CPU && session->limits.cpus_milli == 0))
 			continue;
 		(void)ks_fail_at(err, KS_E_LIMITS_UNENFORCED, names[kind], "the kernel does not enforce this limit here: %s",
 				 status->reason[kind]);
@@ -358,6 +359,7 @@ static void finish_closing(struct ks_session *session)
 	void (*closed)(void *arg) = session->closed;
 	void *arg = session->closed_arg;
 
+	ks_calls_forget_session(session);
 	ks_blobs_release(core->blobs, session);
 	ks_list_remove(&session->node);
 	free_session(session);

@@ -1,5 +1,6 @@
 #include "text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/write.h"
@@ -82,6 +83,7 @@ static int write_blob(struct ks_buf *json, struct ks_text_item *item, struct ks_
 	}
 	if (failed)
 		return -1;
+	(void)snprintf(item->blob, sizeof(item->blob), "%s", ks_blob_id(blob));
 	ks_write_open(json, '{');
 	ks_write_key(json, "blob");
 	ks_write_open(json, '{');

@@ -39,7 +39,9 @@ def test_offset_behind_the_end(client):
 
 
 @pytest.mark.parametrize(
-    "data", [b"x" * 5_000_000, os.urandom(300_000), ("\u20ac" * 100_000).encode(), b"\1" * 100_000]
+    "data",
+    [b"x" * 5_000_000, os.urandom(300_000), ("\u20ac" * 100_000).encode(), b"\1" * 100_000],
+    ids=["letters", "random", "three-byte", "control"],
 )
 def test_large_blob_in_pages(client, data):
     blob = None

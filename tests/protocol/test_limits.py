@@ -165,16 +165,19 @@ def test_pids_cap_is_an_error_number_and_no_fault(client):
     result = client.run("python3", "-c", code, sessionId=session)
     if effective["pids"]["enforced"] == "none":
         pytest.skip("this host enforces no pids cap for this user: " + effective["pids"]["reason"])
-    plain(result, "11\n19\n")  # EAGAIN; the main process is one of the twenty
     if effective["pids"]["enforced"] == "kernel":
+        plain(result, "11\n19\n")  # EAGAIN; the main process is one of the twenty
         assert result["usage"]["pidsRefused"] >= 1
+    else:  # a weaker way may count what the session's other processes are, never let more through
+        error, forks = result["stdout"].split()
+        assert error == "11" and 1 <= int(forks) <= 19 and "fault" not in result
 
 
 def test_pids_cap_is_per_call(client):
     """Two boxes of one session at once: each has its own count."""
     session, effective = open_session(client, pids=20)
-    if effective["pids"]["enforced"] == "none":
-        pytest.skip("this host enforces no pids cap for this user: " + effective["pids"]["reason"])
+    if effective["pids"]["enforced"] != "kernel":
+        pytest.skip("no pids cgroup for this user: " + effective["pids"]["reason"])
     script = "i=0; while [ $i -lt 12 ]; do sleep 1 & i=$((i+1)); done; wait; echo ok"
     runs = [client.send("run/argv", {"argv": ["sh", "-c", script], "sessionId": session}) for _ in range(4)]
     assert [run.result()["stdout"] for run in runs] == ["ok\n"] * 4

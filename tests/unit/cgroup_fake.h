@@ -135,7 +135,8 @@ static inline void fill(int dir, const char *path)
 	if (fake_v2)
 		make_file(dir, "cgroup.controllers", v2_has);
 	for (size_t i = 0; i < count; i++)
-		if (!*files[i].hierarchy || ks_cgroup_word(fake_v2 ? v2_has : hierarchies, fake_v2 ? ' ' : ',', files[i].hierarchy))
+		if (!*files[i].hierarchy ||
+		    ks_cgroup_word(fake_v2 ? v2_has : hierarchies, fake_v2 ? ' ' : ',', files[i].hierarchy))
 			make_file(dir, files[i].name, files[i].text);
 }
 
@@ -253,7 +254,8 @@ static inline struct ks_cgroups *open_fake(void)
 
 static inline void mount_line(FILE *f, const char *root, const char *dir, const char *type, const char *options)
 {
-	(void)fprintf(f, "30 20 0:30 %s %s%s%s rw,relatime shared:5 - %s none rw,%s\n", root, top, *dir ? "/" : "", dir, type, options);
+	(void)fprintf(f, "30 20 0:30 %s %s%s%s rw,relatime shared:5 - %s none rw,%s\n", root, top,
+		      *dir ? "/" : "", dir, type, options);
 }
 
 /* The usual: each hierarchy at its own mount, we are in /job of it. */

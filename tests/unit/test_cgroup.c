@@ -115,7 +115,8 @@ static void test_v1_facts(void **state)
 	put(leaf_path(leaf, "pids/job", "pids.events"), "max 9\n");
 	put(leaf_path(leaf, "pids/job", "pids.peak"), "3\n");
 	put(leaf_path(leaf, "cpuacct/job", "cpuacct.usage_user"), "2000000\n");
-	put(leaf_path(leaf, "blkio/job", "blkio.throttle.io_service_bytes"), "8:0 Read 100\n8:0 Write 10\n8:0 Total 110\nTotal 110\n");
+	put(leaf_path(leaf, "blkio/job", "blkio.throttle.io_service_bytes"),
+	    "8:0 Read 100\n8:0 Write 10\n8:0 Total 110\nTotal 110\n");
 	limit(leaf, 67108864, 8, 0);
 	assert_string_equal(got(leaf_path(leaf, "memory/job", "memory.max_usage_in_bytes")), "0");
 
@@ -216,7 +217,8 @@ static void test_read_only(void **state)
 	forbidden = "pids/job";
 	cgroups = open_fake();
 	assert_status(cgroups, "v1", KS_ENFORCED_KERNEL, KS_ENFORCED_NONE, KS_ENFORCED_KERNEL);
-	assert_non_null(strstr(ks_cgroups_status(cgroups)->reason[KS_LIMIT_PIDS], "cannot make a cgroup: Read-only file system: "));
+	assert_non_null(strstr(ks_cgroups_status(cgroups)->reason[KS_LIMIT_PIDS],
+			       "cannot make a cgroup: Read-only file system: "));
 	ks_cgroups_close(cgroups);
 	assert_int_equal(made, 0);
 }
@@ -232,7 +234,8 @@ static void test_read_back(void **state)
 	sabotage = "cpu.cfs_quota_us"; /* found out at the start */
 	cgroups = open_fake();
 	assert_status(cgroups, "v1", KS_ENFORCED_KERNEL, KS_ENFORCED_KERNEL, KS_ENFORCED_NONE);
-	assert_non_null(strstr(ks_cgroups_status(cgroups)->reason[KS_LIMIT_CPU], "box0/cpu.cfs_quota_us, but it says -1"));
+	assert_non_null(
+		strstr(ks_cgroups_status(cgroups)->reason[KS_LIMIT_CPU], "box0/cpu.cfs_quota_us, but it says -1"));
 	sabotage = "pids.max"; /* found out later, in a new leaf */
 	struct ks_leaf *good = take(cgroups), *bad = take(cgroups);
 	limit(good, 1048576, 5, 0);
@@ -259,7 +262,8 @@ static void test_mounts(void **state)
 	assert_int_equal(mkdir(path_of("pids"), 0755), 0);
 	make_cgroup("pids/with space");
 	make_cgroup("blkio");
-	put(path_of("proc"), "5:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n3:pids:/docker/abc\n2:blkio:/../other\nnonsense\n");
+	put(path_of("proc"),
+	    "5:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n3:pids:/docker/abc\n2:blkio:/../other\nnonsense\n");
 	f = fopen(path_of("mountinfo"), "we");
 	(void)fputs("1 1 0:1 / /elsewhere/memory rw - cgroup cgroup rw,memory\nnonsense\n", f);
 	mount_line(f, "/docker/abcd", "memory", "cgroup", "memory"); /* a neighbour's, not ours */

@@ -176,8 +176,9 @@ static void test_directories(void **state)
 		assert_int_equal(chmod(dir, 0755), 0);
 		assert_int_equal(chown(dir, 4242, 0), 0);
 		plugins = load(dir, NULL);
-		assert_string_equal(first_refused(plugins)->reason,
-				    "this directory of plugins belongs to user 4242, neither root nor the one that runs this");
+		assert_string_equal(
+			first_refused(plugins)->reason,
+			"this directory of plugins belongs to user 4242, neither root nor the one that runs this");
 		ks_plugins_free(plugins);
 	}
 	assert_int_equal(unlink(link), 0);
@@ -203,8 +204,13 @@ static void test_standard_output_is_kept(void **state)
 
 static struct kern_run call_of(const char *code)
 {
-	return (struct kern_run){ .first_line = 1, .interpreter = "/usr/bin/x", .code = code, .code_len = strlen(code),
-				  .runner_dir = "/run/kern/x", .code_dir = "/run/code", .result_fd = 3 };
+	return (struct kern_run){ .first_line = 1,
+				  .interpreter = "/usr/bin/x",
+				  .code = code,
+				  .code_len = strlen(code),
+				  .runner_dir = "/run/kern/x",
+				  .code_dir = "/run/code",
+				  .result_fd = 3 };
 }
 
 /* argv, env and files as one text, words separated by blanks. */
@@ -241,8 +247,8 @@ static void test_prepare_languages(void **state)
 	run.args = args;
 	run.arg_count = 2;
 	assert_int_equal(ks_plugin_prepare(ks_plugins_find_language(plugins, "python"), &run, &p, &err), 0);
-	assert_prepared(&p, "/usr/bin/x /run/kern/x/runner.py 3 /run/code/main.py /run/code/main.py -x b", "PYTHONUTF8=1",
-			"main.py", "print(1)\n");
+	assert_prepared(&p, "/usr/bin/x /run/kern/x/runner.py 3 /run/code/main.py /run/code/main.py -x b",
+			"PYTHONUTF8=1", "main.py", "print(1)\n");
 	ks_prepared_free(&p);
 	run.filename = "src/a.py";
 	run.first_line = 3;

@@ -87,10 +87,12 @@ function report(error, origin, shown) {
 		if (shown.line)
 			frames.push([shown.line, 0, shown.name, ""]);
 	}
-	const parts = [["name", (title || "Error").slice(0, 256)], ["message", message.slice(0, 8192)], ["phase", phase]];
+	const parts = [["name", (title || "Error").slice(0, 256)], ["message", message.slice(0, 8192)]];
+	parts.push(["phase", phase]);
 	for (const frame of frames) {
 		const text = frame[2] === shown.name ? lines[frame[0] - 1] ?? "" : "";
-		parts.push(["frame", [...frame, text].map((s) => String(s).replaceAll("\0", "").slice(0, 4096)).join("\0")]);
+		const fields = [...frame, text].map((field) => String(field).replaceAll("\0", "").slice(0, 4096));
+		parts.push(["frame", fields.join("\0")]);
 	}
 	if (stack)
 		parts.push(["traceback", stack.slice(0, 16384)]);
@@ -154,27 +156,22 @@ function runScript(run, shown) {
 	process.nextTick(run.bind(main.exports, main.exports, require, main, file, process.cwd()));
 }
 
-// The module gets an address in the working directory, its source comes from FILE: hooks are the only way that node has.
+// The module gets an address in the working directory while its source comes from FILE: node has only hooks for that.
 function runModule(source, shown) {
 	const { pathToFileURL } = require("node:url");
 	const url = pathToFileURL(shown.name).href.replace("%5Bcode%5D", "[code]");
 	globalThis.require ??= Module.createRequire(shown.name); // with await and require in one text, both work
 	if (Module.registerHooks) {
+		const found = { url, format: "module", source, shortCircuit: true };
 		Module.registerHooks({
-			resolve: (wanted, context, next) =>
-				wanted === url ? { url, format: "module", shortCircuit: true } : next(wanted, context),
-			load: (wanted, context, next) =>
-				wanted === url ? { format: "module", source, shortCircuit: true } : next(wanted, context),
+			resolve: (wanted, context, next) => (wanted === url ? found : next(wanted, context)),
+			load: (wanted, context, next) => (wanted === url ? found : next(wanted, context)),
 		});
 	} else {
-		const hooks = `let url, source;
-export function initialize(data) { ({ url, source } = data); }
-export function resolve(wanted, context, next) {
-	return wanted === url ? { url, format: "module", shortCircuit: true } : next(wanted, context);
-}
-export function load(wanted, context, next) {
-	return wanted === url ? { format: "module", source, shortCircuit: true } : next(wanted, context);
-}`;
+		const hooks = `let found;
+export function initialize(data) { found = { ...data, format: "module", shortCircuit: true }; }
+export function resolve(wanted, context, next) { return wanted === found.url ? found : next(wanted, context); }
+export function load(wanted, context, next) { return wanted === found.url ? found : next(wanted, context); }`;
 		Module.register("data:text/javascript," + encodeURIComponent(hooks), { data: { url, source } });
 	}
 	shown.compiling = false;
@@ -211,7 +208,7 @@ function main() {
 	const source = fs.readFileSync(file, "utf8");
 	const extension = path.extname(file);
 	// Named like node's own [eval]: nothing in the working directory has this name.
-	const shown = { name: path.resolve(name || "[code].js"), script: extension === ".cjs", source, compiling: true };
+	const shown = { name: path.resolve(name || "[code].js"), source, script: extension === ".cjs", compiling: true };
 	process.argv = [process.argv[0], file, ...args];
 	block(process.stdout);
 	block(process.stderr);

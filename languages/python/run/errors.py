@@ -1,4 +1,4 @@
-"""An exception that nobody caught: what CPython prints, with the frames of the caller's code only, and an error frame."""
+"""An exception that nobody caught: what CPython prints, with the caller's frames only, and an error frame."""
 import _io
 import itertools
 import sys

@@ -8,6 +8,8 @@ METHODS = (
     ("application/json", "_repr_json_"), ("application/javascript", "_repr_javascript_"),
     ("application/pdf", "_repr_pdf_"),
 )
+LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$&-^_.+")
+TYPES, BYTES = 32, (64 << 20) - (1 << 20)  # what the host takes of one frame, with room for the small parts
 BINARY = ("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
 
 
@@ -59,7 +61,14 @@ def encoded(mime, value, metadata):
     return runner.utf8(text)
 
 
+def is_mime(name):
+    main, slash, sub = name.partition("/") if isinstance(name, str) else ("", "", "")
+    return len(name) < 128 and all(part[:1].isalnum() and LETTERS.issuperset(part) for part in (main, sub))
+
+
 def add(bundle, metadata, mime, value):
+    if not is_mime(mime):
+        raise ValueError("%r is no mime type" % (mime,))
     if isinstance(value, tuple) and len(value) == 2:
         value, more = value
         if isinstance(more, dict):
@@ -78,6 +87,8 @@ def bundle_of(value):
             metadata.update(more or {})
         for mime, item in (found or {}).items():
             add(bundle, metadata, mime, item)
+            if len(bundle) == TYPES - len(METHODS) - 1:
+                break
     except Exception as error:
         complain(error)
     for mime, name in METHODS:
@@ -95,7 +106,13 @@ def bundle_of(value):
 
 
 def send(kind, bundle, metadata, display_id):
-    parts = list(bundle.items())
+    parts, room = [], BYTES
+    for mime, data in list(bundle.items())[:TYPES]:
+        room -= len(data)
+        if room < 0:
+            complain(ValueError("what is to be shown is larger than 63 MiB"))
+            break
+        parts.append((mime, data))
     if metadata:
         parts.append(("metadata", runner.utf8(json_of(metadata)[0])))
     if display_id:

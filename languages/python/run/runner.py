@@ -140,7 +140,7 @@ def suppressed(statement, source):
 
 
 def parse(source, name):
-    """Two code objects: all statements, and the last expression, or None. The expression keeps its node, so its line."""
+    """Two code objects: all statements, and the last expression, or None, from its own node, so with its line."""
     tree = compile(source, name, "exec", ONLY_AST | TOP_LEVEL_AWAIT, True)
     last = tree.body[-1] if tree.body else None
     value = None

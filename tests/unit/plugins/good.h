@@ -38,7 +38,10 @@
 #define RESULT NULL
 #endif
 #ifndef LANGUAGES
-#define LANGUAGES { &language, NULL }
+#define LANGUAGES                                                                                                      \
+	{                                                                                                              \
+		&language, NULL                                                                                        \
+	}
 #endif
 
 #ifndef PREPARE
@@ -51,13 +54,20 @@ static inline int prepare(void *self, const struct kern_run *run, struct kern_ho
 #endif
 
 static const char *const programs[] = { PROGRAM, NULL };
-static const struct kern_language language = { .size = sizeof(language), .name = LANGUAGE, .programs = programs,
-					       .file_name = FILE_NAME };
+static const struct kern_language language = {
+	.size = sizeof(language), .name = LANGUAGE, .programs = programs, .file_name = FILE_NAME
+};
 static const struct kern_language *const languages[] = LANGUAGES;
 static const struct kern_ops ops = { .size = sizeof(ops), .prepare = PREPARE, .result = RESULT };
 
-const struct kern_plugin kern_plugin_v1 = { .abi = ABI, .size = SIZE, .name = NAME, .version = "1",
-					    .languages = languages, .ops = OPS, .open = OPEN, .close = CLOSE };
+const struct kern_plugin kern_plugin_v1 = { .abi = ABI,
+					    .size = SIZE,
+					    .name = NAME,
+					    .version = "1",
+					    .languages = languages,
+					    .ops = OPS,
+					    .open = OPEN,
+					    .close = CLOSE };
 
 /* Those that a test plugin replaces are still used, so that no compiler complains. */
 static inline const void *unused(void)

@@ -90,7 +90,9 @@ static int result_it(void *self, const struct kern_frame *frame, struct kern_hos
 		return host->emit_error(host, &error);
 	}
 	const struct kern_part text = { "text/plain", frame->parts[0].key, strlen(frame->parts[0].key) };
-	const struct kern_result result = { .size = sizeof(result), .kind = KERN_DISPLAY, .data = &text, .data_count = 1 };
+	const struct kern_result result = {
+		.size = sizeof(result), .kind = KERN_DISPLAY, .data = &text, .data_count = 1
+	};
 	return host->emit_result(host, &result);
 }
 #define PREPARE prepare_it

@@ -1,3 +1,6 @@
 /* Offers no language. */
-#define LANGUAGES { NULL, &language }
+#define LANGUAGES                                                                                                      \
+	{                                                                                                              \
+		NULL, &language                                                                                        \
+	}
 #include "good.h"

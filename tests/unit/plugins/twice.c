@@ -1,3 +1,6 @@
 /* The same language two times. */
-#define LANGUAGES { &language, &language, NULL }
+#define LANGUAGES                                                                                                      \
+	{                                                                                                              \
+		&language, &language, NULL                                                                             \
+	}
 #include "good.h"
