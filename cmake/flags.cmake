@@ -6,7 +6,10 @@ target_compile_options(ks_flags INTERFACE
   -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wcast-qual -Wswitch-enum -Werror
   -fstack-protector-strong -fvisibility=hidden -fno-common)
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(ks_flags INTERFACE -fstack-clash-protection -fcf-protection)
+  target_compile_options(ks_flags INTERFACE -fstack-clash-protection)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    target_compile_options(ks_flags INTERFACE -fcf-protection)
+  endif()
 endif()
 if(NOT KS_SANITIZE AND CMAKE_BUILD_TYPE MATCHES "Rel")
   target_compile_options(ks_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)

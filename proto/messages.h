@@ -54,7 +54,7 @@ struct ks_session_params {
 	int64_t memory_mb, cpus_milli, pids, timeout_ms, max_output_bytes, workspace_max_mb, prewarm;
 	bool network, map_owner, enforce_limits, require_limits, deps_readonly, track_files;
 	struct ks_strings egress_allow, preload, profiles, cap_drop;
-	bool has_cap_drop; /* so that [] differs from absent */
+	bool has_cap_drop, has_tmpfs; /* so that [] and {} differ from absent */
 	struct ks_mounts mounts;
 	struct ks_pairs tmpfs, env, interpreters;
 	char *shm_size, *user, *security_profile, *apparmor;

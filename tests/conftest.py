@@ -1,7 +1,7 @@
 """Shared by all Python tests: which program, as which user, and that nothing is left behind.
 
-`sidecar` starts clients; at the end of a test each is closed and must have kept every promise: exit 0 at EOF, no message
-outside the printed schema, no process, no temporary file and no cgroup left, no sanitizer report."""
+`sidecar` starts clients; at the end of a test each is closed and must have kept every promise: exit 0 at EOF,
+no message outside the printed schema, no process, no temporary file and no cgroup left, no sanitizer report."""
 
 import os
 import pwd

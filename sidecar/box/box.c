@@ -247,15 +247,14 @@ static void on_socket(uv_poll_t *poll, int status, int events)
 static int prepare_leaf(struct ks_box *box, const struct ks_box_limits *limits, int *fds, int *nfds, uint32_t *flags,
 			struct ks_error *err)
 {
-	const struct ks_cgroup_status *status = ks_cgroups_status(box->engine->cgroups);
 	const unsigned enter = limits->cpus_milli > 0 ? KS_ENTER_CPU : 0;
 
 	box->memory_bytes = limits->memory_bytes;
 	box->cpus_milli = limits->cpus_milli;
 	if (!limits->enforce)
 		return 0;
-	box->polls_memory = status->enforced[KS_LIMIT_MEMORY] == KS_ENFORCED_POLLED;
-	if (status->enforced[KS_LIMIT_PIDS] != KS_ENFORCED_KERNEL) {
+	box->polls_memory = box->engine->limits.enforced[KS_LIMIT_MEMORY] == KS_ENFORCED_POLLED;
+	if (box->engine->pids_by_rlimit) {
 		box->nproc = limits->pids + KS_LEAF_OVERHEAD;
 		*flags |= KS_BOX_OWN_USER_NS;
 	}
@@ -311,23 +310,6 @@ struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *l
 	return box;
 }
 
-static void pack_claim(const struct ks_command_spec *spec, struct ks_claim *head, struct ks_buf *body)
-{
-	ks_buf_add(body, spec->cwd, strlen(spec->cwd) + 1);
-	for (; spec->argv[head->argc]; head->argc++)
-		ks_buf_add(body, spec->argv[head->argc], strlen(spec->argv[head->argc]) + 1);
-	for (; spec->env[head->envc]; head->envc++)
-		ks_buf_add(body, spec->env[head->envc], strlen(spec->env[head->envc]) + 1);
-	for (; head->nfiles < spec->nfiles; head->nfiles++) {
-		const struct ks_command_file *file = &spec->files[head->nfiles];
-		struct ks_claim_file record = { (uint32_t)strlen(file->name) + 1, file->mode, (uint32_t)file->len };
-		ks_buf_add(body, &record, sizeof(record));
-		ks_buf_add(body, file->name, record.name_len);
-		ks_buf_add(body, file->data, file->len);
-	}
-	head->length = (uint32_t)body->len;
-}
-
 #define BOX_NOFILE 65536u
 
 static void fill_limits(const struct ks_box *box, struct ks_claim *head)
@@ -352,9 +334,8 @@ int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct 
 		return ks_fail(err, KS_E_INTERNAL, "a box is claimed once");
 	box->claimed = true;
 	fill_limits(box, &head);
-	pack_claim(spec, &head, &body);
-	if (body.failed || head.argc + head.envc > KS_CLAIM_WORDS || body.len > KS_CLAIM_MAX)
-		return ks_fail(err, KS_E_TOO_LARGE, "arguments, environment and code are too large together");
+	if (ks_claim_pack(spec, &head, &body, err) < 0)
+		return -1;
 	if (body.len > KS_CLAIM_INLINE) {
 		memfd = memfd_create("claim", MFD_CLOEXEC);
 		if (memfd < 0 || pwrite(memfd, body.data, body.len, 0) != (ssize_t)body.len)

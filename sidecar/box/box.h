@@ -2,6 +2,7 @@
  * been reaped. Every fact about the command comes from here. */
 #pragma once
 
+#include "claim.h"
 #include "engine.h"
 #include "escape.h"
 
@@ -11,22 +12,6 @@ struct ks_box_limits {
 	int64_t memory_bytes, pids;
 	int64_t cpus_milli; /* thousandths of a cpu; 0 = uncapped */
 	bool enforce;	    /* false: no cgroup is asked for */
-};
-
-struct ks_command_file {
-	const char *name; /* in the box's private code directory */
-	const void *data;
-	size_t len;
-	unsigned mode;
-};
-
-struct ks_command_spec {
-	const char *cwd;
-	const char *const *argv, *const *env; /* NULL-terminated; env holds NAME=VALUE */
-	const struct ks_command_file *files;
-	size_t nfiles;
-	int stdio[3];
-	int result_fd; /* the box's end of the result channel, which the command gets as descriptor 3; -1 none */
 };
 
 enum ks_end_how {

@@ -1,8 +1,10 @@
-/* caps.h: giving power away (capabilities(7)), by libcap. Both return 0 or -errno. */
+/* caps.h: giving power away (capabilities(7)), by libcap. `keep` is a bit mask of capabilities. Both return 0 or -errno. */
 #pragma once
+
+#include <stdint.h>
 
 /* The bounding set limits what exec can give, not what is held now: dropped once in a template, its clones need no more. A new user
  * namespace comes with a full one. */
-int ks_drop_bounding_set(void);
-/* Effective, permitted, inheritable and ambient. */
-int ks_drop_capabilities(void);
+int ks_drop_bounding_set(uint64_t keep);
+/* Effective and permitted become `keep`, inheritable and ambient become empty. */
+int ks_drop_capabilities(uint64_t keep);

@@ -65,6 +65,7 @@ static struct ks_leaf *make_leaf(struct ks_cgroups *cgroups, struct ks_error *er
 	leaf->cgroups = cgroups;
 	leaf->dir = -1;
 	leaf->seen = -1;
+	leaf->peak_reset = true;
 	for (int i = 0; i < KS_PLACES; i++)
 		leaf->procs[i] = -1;
 	for (int i = 0; i < KS_F_COUNT; i++) {
@@ -191,6 +192,24 @@ static bool inhabited(const struct ks_leaf *leaf)
 	return n > 0 || n == -E2BIG;
 }
 
+/* v2 before 6.12: a peak that cannot be reset hides that of the next box unless it is higher. Making a leaf is left to
+ * this moment, when nobody waits for it. */
+static void replace(struct ks_leaf *leaf)
+{
+	struct ks_cgroups *cgroups = leaf->cgroups;
+	struct ks_error err;
+
+	retire(leaf);
+	leaf = make_leaf(cgroups, &err);
+	if (leaf && (ks_leaf_unlimit(leaf, &err) < 0 || keep_idle(cgroups, leaf) < 0))
+		retire(leaf);
+}
+
+static bool keeps_peak(struct ks_leaf *leaf)
+{
+	return ks_leaf_file(leaf, KS_F_MEMORY_PEAK) >= 0 && !leaf->peak_reset;
+}
+
 void ks_leaf_release(struct ks_cgroups *cgroups, struct ks_leaf *leaf)
 {
 	struct ks_error err;
@@ -206,6 +225,10 @@ void ks_leaf_release(struct ks_cgroups *cgroups, struct ks_leaf *leaf)
 		ks_log(KS_LOG_WARN, "cgroup_inhabited", "%s/%s still has processes, it is not used again", cgroups->set,
 		       leaf->name);
 		retire(leaf);
+		return;
+	}
+	if (keeps_peak(leaf)) {
+		replace(leaf);
 		return;
 	}
 	leaf->entered = 0;

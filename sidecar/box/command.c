@@ -13,22 +13,25 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "claim.h"
+#include "plan.h"
 #include "poll_memory.h"
 #include "sys.h"
 
-const char *const ks_command_steps[KS_COMMAND_STEPS] = { "code files", "stdio", "limits", "working directory", "exec" };
-enum command_step { STEP_FILES, STEP_STDIO, STEP_LIMITS, STEP_CWD, STEP_EXEC };
+const char *const ks_command_steps[KS_COMMAND_STEPS] = { "code files", "stdio", "limits", "working directory", "apparmor",
+							"exec" };
+enum command_step { STEP_FILES, STEP_STDIO, STEP_LIMITS, STEP_CWD, STEP_APPARMOR, STEP_EXEC };
 
 static struct command {
 	struct ks_claim head;
 	const char *body;
-	const char *cwd;
-	const char *words[KS_CLAIM_WORDS + 3]; /* argv, NULL, envp, NULL */
+	struct ks_claim_view claim;
 	int fds[5]; /* stdin, stdout, stderr, result */
 	int nfds;
 	/* written by the child, which shares our memory until it has exec'd */
 	volatile int failed_step, failed_errno;
 	int fail_step; /* test hook */
+	const char *apparmor; /* profile, or "" */
 } command = { .failed_step = -1, .fail_step = -1 };
 
 void ks_command_fail_step(const char *name)
@@ -38,13 +41,18 @@ void ks_command_fail_step(const char *name)
 			command.fail_step = (int)i;
 }
 
+void ks_command_set_apparmor(const char *profile)
+{
+	command.apparmor = profile;
+}
+
 static int bad_claim(struct ks_error *err, const char *what)
 {
 	(void)ks_fail(err, KS_E_INTERNAL, "the claim of the box is damaged (%s)", what);
 	return ks_error_step(err, "claim");
 }
 
-/* ---- reading the claim; everything is checked again, the cost is nothing ---- */
+/* ---- the claim ---- */
 
 static int map_body(struct ks_error *err)
 {
@@ -63,72 +71,48 @@ static int map_body(struct ks_error *err)
 	return 0;
 }
 
-static int split_words(const char **ret_rest, struct ks_error *err)
-{
-	const struct ks_claim *head = &command.head;
-	const char *at = command.body, *end = at + head->length;
-	size_t words = 0, total = 1 + (size_t)head->argc + head->envc;
-
-	if (head->argc < 1 || head->argc > KS_CLAIM_WORDS || head->envc > KS_CLAIM_WORDS || total > KS_CLAIM_WORDS + 1)
-		return bad_claim(err, "counts");
-	for (size_t i = 0; i < total; i++) {
-		size_t len = strnlen(at, (size_t)(end - at));
-		if (at + len >= end)
-			return bad_claim(err, "words");
-		if (i == 0)
-			command.cwd = at;
-		else
-			command.words[words++] = at;
-		if (i == head->argc)
-			command.words[words++] = NULL;
-		at += len + 1;
-	}
-	command.words[words] = NULL;
-	*ret_rest = at;
-	return 0;
-}
-
 static int step_failed(struct ks_error *err, enum command_step step, int sys_errno, const char *what)
 {
 	(void)ks_fail_errno(err, KS_E_START_FAILED, sys_errno, "cannot prepare the command (%s)", what);
 	return ks_error_step(err, ks_command_steps[step]);
 }
 
-/* A directory of the box's own: no other call and no other box sees them. */
-static int write_files(const char *at, struct ks_error *err)
+static int write_file(const struct ks_command_file *file)
 {
-	const char *end = command.body + command.head.length;
 	char path[PATH_MAX];
+	const char *data = file->data;
 
-	for (uint32_t i = 0; i < command.head.nfiles; i++) {
-		struct ks_claim_file file;
-		if ((size_t)(end - at) < sizeof(file))
-			return bad_claim(err, "files");
-		memcpy(&file, at, sizeof(file));
-		at += sizeof(file);
-		if (file.name_len == 0 || file.name_len > NAME_MAX || (size_t)(end - at) < (size_t)file.name_len + file.len ||
-		    at[file.name_len - 1] != '\0' || strchr(at, '/'))
-			return bad_claim(err, "file name");
-		(void)snprintf(path, sizeof(path), KS_CODE_DIR "/%s", at);
-		at += file.name_len;
-		KS_AUTOCLOSE int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, file.mode & 0777);
-		for (size_t done = 0; done < file.len;) {
-			ssize_t n = fd < 0 ? -1 : write(fd, at + done, file.len - done);
-			if (n <= 0)
-				return step_failed(err, STEP_FILES, errno, path);
-			done += (size_t)n;
-		}
-		if (fd < 0)
-			return step_failed(err, STEP_FILES, errno, path);
-		at += file.len;
+	(void)snprintf(path, sizeof(path), KS_CODE_DIR "/%s", file->name);
+	KS_AUTOCLOSE int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, file->mode & 0777);
+	if (fd < 0)
+		return -errno;
+	for (size_t done = 0; done < file->len;) {
+		ssize_t n = write(fd, data + done, file->len - done);
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)n;
 	}
-	return at == end ? 0 : bad_claim(err, "length");
+	return 0;
+}
+
+/* Into a directory of the box's own: no other call and no other box sees them. */
+static int write_files(struct ks_error *err)
+{
+	struct ks_command_file file;
+
+	if (command.fail_step == STEP_FILES)
+		return step_failed(err, STEP_FILES, EIO, "test");
+	while (ks_claim_next_file(&command.claim, &file)) {
+		int rc = write_file(&file);
+		if (rc < 0)
+			return step_failed(err, STEP_FILES, -rc, file.name);
+	}
+	return 0;
 }
 
 int ks_command_claim(int sock, struct ks_error *err)
 {
 	static char buffer[sizeof(struct ks_claim) + KS_CLAIM_INLINE];
-	const char *rest = NULL;
 	int fds[KS_MSG_FDS];
 	ssize_t n = ks_recv(sock, buffer, sizeof(buffer), fds, &command.nfds, 0);
 
@@ -148,8 +132,8 @@ int ks_command_claim(int sock, struct ks_error *err)
 		if ((size_t)n != sizeof(command.head) + command.head.length || command.head.length == 0)
 			return bad_claim(err, "length");
 	}
-	return split_words(&rest, err) < 0 ? -1 : command.fail_step == STEP_FILES ? step_failed(err, STEP_FILES, EIO, "test") :
-						  write_files(rest, err);
+	const char *damage = ks_claim_read(&command.head, command.body, &command.claim);
+	return damage ? bad_claim(err, damage) : write_files(err);
 }
 
 /* ---- the command ---- */
@@ -194,13 +178,30 @@ static void set_limits(void)
 /* Not through /proc/PID/fd, root or cwd: CVE-2024-21626 was a working directory in a leaked descriptor. */
 static int enter_cwd(void)
 {
-	int fd = ks_openat2(AT_FDCWD, command.cwd, O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
+	int fd = ks_openat2(AT_FDCWD, command.claim.cwd, O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
 	char path[PATH_MAX];
 
 	if (fd < 0 || fchdir(fd) < 0)
 		return -errno;
 	/* a directory outside the root has no name: the kernel says "(unreachable)" (getcwd(2)) */
 	return syscall(SYS_getcwd, path, sizeof(path)) < 0 ? -errno : path[0] != '/' ? -ENOENT : 0;
+}
+
+/* The next exec takes the profile on (apparmor(7); the first path is of kernels that stack security modules). */
+static int enter_apparmor(void)
+{
+	char text[300];
+	int len = snprintf(text, sizeof(text), "exec %s", command.apparmor);
+	int fd = open("/proc/self/attr/apparmor/exec", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		fd = open("/proc/self/attr/exec", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = write(fd, text, (size_t)len);
+	int rc = n == len ? 0 : n < 0 ? -errno : -EIO;
+	(void)close(fd);
+	return rc;
 }
 
 static void give_up(enum command_step step, int sys_errno)
@@ -248,10 +249,13 @@ static int command_main(void *unused)
 	rc = command.fail_step == STEP_CWD ? -EIO : enter_cwd();
 	if (rc < 0)
 		give_up(STEP_CWD, -rc);
+	rc = command.fail_step == STEP_APPARMOR ? -EIO : command.apparmor[0] ? enter_apparmor() : 0;
+	if (rc < 0)
+		give_up(STEP_APPARMOR, -rc);
 	if (command.fail_step == STEP_EXEC)
 		give_up(STEP_EXEC, EIO);
-	environ = (char **)(uintptr_t)(command.words + command.head.argc + 1);
-	(void)execvp(command.words[0], (char *const *)(uintptr_t)command.words);
+	environ = (char **)(uintptr_t)(command.claim.words + command.head.argc + 1);
+	(void)execvp(command.claim.words[0], (char *const *)(uintptr_t)command.claim.words);
 	give_up(STEP_EXEC, errno);
 	return 0;
 }
@@ -280,7 +284,7 @@ static int explain_start(struct ks_msg *ret_msg, struct ks_error *err)
 	}
 	if (step == STEP_CWD && command.fail_step != STEP_CWD) {
 		(void)ks_fail_errno(err, KS_E_INVALID_VALUE, sys_errno, "the working directory %.200s cannot be entered in the box",
-				    command.cwd);
+				    command.claim.cwd);
 		(void)ks_error_at(err, "/cwd");
 		(void)ks_error_hint(err, "name a directory that exists in the box, not a link into /proc");
 		return ks_error_step(err, ks_command_steps[step]);

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine_impl.h"
-#include "idmap.h"
 #include "launcher.h"
 
 /* ---- messages to the launcher ---- */
@@ -151,7 +150,7 @@ int ks_engine_start(const struct ks_engine_config *config, struct ks_engine **re
 	if (!engine || !launcher)
 		abort();
 	engine->launcher_config = launcher;
-	engine->idmap = engine->control = -1;
+	engine->control = -1;
 	engine->is_root = geteuid() == 0;
 	ks_list_init(&engine->groups);
 	ks_list_init(&engine->boxes);
@@ -163,16 +162,17 @@ int ks_engine_start(const struct ks_engine_config *config, struct ks_engine **re
 	/* before the fork: on cgroup v2 we move to a leaf, and the launcher must be born in it */
 	if (ks_cgroups_open(&cgroups, &engine->cgroups, err) < 0)
 		goto failed;
-	const bool polled = ks_cgroups_status(engine->cgroups)->enforced[KS_LIMIT_MEMORY] != KS_ENFORCED_KERNEL;
-	if (ks_filter_allowlist(polled ? KS_FILTER_NO_HIDDEN_MEMORY : 0, &launcher->allowlist, err) < 0 ||
-	    ks_filter_escape(&launcher->escape, err) < 0 ||
+	engine->limits = *ks_cgroups_status(engine->cgroups);
+	engine->pids_by_rlimit = engine->limits.enforced[KS_LIMIT_PIDS] != KS_ENFORCED_KERNEL;
+	engine->limits.enforced[KS_LIMIT_PIDS] = KS_ENFORCED_KERNEL;
+	engine->limits.reason[KS_LIMIT_PIDS][0] = '\0';
+	if (ks_filter_escape(&launcher->escape, err) < 0 ||
 	    ks_launcher_start(launcher, &engine->control, &engine->launcher, err) < 0)
 		goto failed;
 	*ret = engine;
 	return 0;
 failed:
 	ks_cgroups_close(engine->cgroups);
-	free(launcher->allowlist.code);
 	free(launcher);
 	free(engine);
 	return -1;
@@ -222,7 +222,6 @@ void ks_engine_stop(struct ks_engine *engine)
 		uv_close((uv_handle_t *)&engine->insist_timer, NULL);
 	}
 	ks_close(&engine->control);
-	ks_close(&engine->idmap);
 	ks_box_drop_all(engine);
 	ks_cgroups_close(engine->cgroups);
 	engine->cgroups = NULL;
@@ -241,7 +240,8 @@ void ks_engine_free(struct ks_engine *engine)
 		ks_list_remove(&p->node);
 		free(p);
 	}
-	free(engine->launcher_config->allowlist.code);
+	free(engine->allowlists[0].code);
+	free(engine->allowlists[1].code);
 	free(engine->launcher_config);
 	free(engine);
 }
@@ -253,14 +253,19 @@ bool ks_engine_is_root(const struct ks_engine *engine)
 
 const struct ks_cgroup_status *ks_engine_limits(const struct ks_engine *engine)
 {
-	return ks_cgroups_status(engine->cgroups);
+	return &engine->limits;
 }
 
-int ks_engine_idmap(struct ks_engine *engine, struct ks_error *err)
+const struct ks_filter *ks_engine_allowlist(struct ks_engine *engine, bool untrusted, struct ks_error *err)
 {
-	if (engine->idmap < 0)
-		engine->idmap = ks_root_as_box_user(err);
-	return engine->idmap;
+	const bool polled = engine->limits.enforced[KS_LIMIT_MEMORY] != KS_ENFORCED_KERNEL;
+	struct ks_filter *filter = &engine->allowlists[untrusted];
+
+	/* each takes libseccomp 2 ms: once, when it is first asked for */
+	if (!filter->code && ks_filter_allowlist((polled ? KS_FILTER_NO_HIDDEN_MEMORY : 0) | (untrusted ? KS_FILTER_UNTRUSTED : 0),
+						 filter, err) < 0)
+		return NULL;
+	return filter;
 }
 
 const char *ks_engine_fail_step(const struct ks_engine *engine)

@@ -26,9 +26,11 @@ void ks_engine_stop(struct ks_engine *engine);
 void ks_engine_free(struct ks_engine *engine);
 
 bool ks_engine_is_root(const struct ks_engine *engine);
+/* Like ks_cgroups_status(), but pids are always held by the kernel: where there is no cgroup for them by RLIMIT_NPROC, in a user
+ * namespace of each box's own. Refused forks are not counted then. */
 const struct ks_cgroup_status *ks_engine_limits(const struct ks_engine *engine);
-/* For an id-mapped mount of a workspace that real root owns (idmap.h); made once. */
-int ks_engine_idmap(struct ks_engine *engine, struct ks_error *err);
+/* The big filter of a template, as a plan carries it. NULL with err. */
+const struct ks_filter *ks_engine_allowlist(struct ks_engine *engine, bool untrusted, struct ks_error *err);
 const char *ks_engine_fail_step(const struct ks_engine *engine);
 /* Boxes whose last process has not been reaped yet. */
 unsigned ks_engine_boxes(const struct ks_engine *engine);

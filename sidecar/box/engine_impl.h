@@ -11,9 +11,12 @@ struct ks_engine {
 	uv_poll_t control_poll;
 	uv_timer_t insist_timer;
 	bool attached, lost, is_root;
-	int control, idmap;
+	int control;
+	struct ks_filter allowlists[2]; /* by `untrusted`; made on demand */
 	pid_t launcher;
 	struct ks_cgroups *cgroups;
+	struct ks_cgroup_status limits; /* as boxes get them: see ks_engine_limits() */
+	bool pids_by_rlimit;
 	struct ks_list groups, boxes, outgoing;
 	uint32_t last_number;
 	unsigned alive; /* boxes not reaped */

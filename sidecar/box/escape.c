@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
-#include <seccomp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +10,17 @@
 #include <sys/ioctl.h>
 
 #include "base/base.h"
+#include "filter.h"
 #include "sys.h"
 
 struct process {
 	char name[20];
-	int tgid, inner_pid;
+	int tgid, inner_pid, threads;
 	uint64_t deaf; /* signals blocked, ignored or caught */
 };
 
+/* The text behind "\nKEY:\t"; "" when the line is not there. The kernel escapes line feeds of a process's name, so no name can
+ * forge a line. */
 static const char *field(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
@@ -26,29 +28,47 @@ static const char *field(const char *text, const char *key)
 	return at ? at + strlen(key) : "";
 }
 
+/* A line that was cut off or is not there stands for every signal: then it is SIGKILL. */
+static uint64_t signals(const char *text, const char *key)
+{
+	const char *mask = field(text, key);
+
+	return *mask ? strtoull(mask, NULL, 16) : UINT64_MAX;
+}
+
+/* The pids of a notification are of our pid namespace (seccomp_unotify(2)). In a container /proc may be of another one, where the
+ * number is somebody else's. */
+static bool proc_is_ours(void)
+{
+	char self[24];
+	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+
+	self[n < 0 ? 0 : n] = '\0';
+	return atoi(self) == getpid();
+}
+
 static int read_process(uint32_t tid, struct process *ret)
 {
-	char path[40], text[4096];
+	char path[40], text[16384]; /* the list of groups in it may be long */
 
 	(void)snprintf(path, sizeof(path), "/proc/%u/status", tid);
-	KS_AUTOCLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	KS_AUTOCLOSE int fd = proc_is_ours() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
 		return -1;
 	text[n] = '\0';
-	(void)sscanf(field(text, "Name:\t"), "%16[^\n]", ret->name);
+	const char *name = field(text, "Name:\t");
+	(void)snprintf(ret->name, sizeof(ret->name), "%.*s", (int)strcspn(name, "\n"), name);
 	ret->tgid = atoi(field(text, "\nTgid:"));
 	const char *pids = field(text, "\nNSpid:"); /* the last number is the one in its own namespace */
 	const char *last = memrchr(pids, '\t', strcspn(pids, "\n"));
-	ret->inner_pid = last ? atoi(last) : 0;
-	ret->deaf = strtoull(field(text, "\nSigBlk:"), NULL, 16) | strtoull(field(text, "\nSigIgn:"), NULL, 16) |
-		    strtoull(field(text, "\nSigCgt:"), NULL, 16);
-	return 0;
+	ret->inner_pid = last ? atoi(last) : 1;
+	ret->threads = atoi(field(text, "\nThreads:"));
+	ret->deaf = signals(text, "\nSigBlk:") | signals(text, "\nSigIgn:") | signals(text, "\nSigCgt:");
+	return ret->tgid > 0 ? 0 : -1;
 }
 
-/* SIGSYS where it kills, so that the status tells the story; else SIGKILL. Sent before the
- * answer: with WAIT_KILLABLE_RECV the thread stays in the call (SIGSYS dumps core, so it does
- * not count as fatal there) and dies on its way out, before another instruction runs. */
+/* SIGSYS where it kills, so that the status tells the story; else SIGKILL. */
 static void end_process(int pidfd, const struct process *process)
 {
 	bool certain = (process->deaf & (UINT64_C(1) << (SIGSYS - 1))) == 0 && process->inner_pid != 1;
@@ -65,38 +85,53 @@ void ks_escape_insist(struct ks_escape *escape, int64_t now_us)
 	escape->doomed = -1;
 }
 
-static void record(struct ks_escape *escape, const struct seccomp_notif *notif, const struct process *process)
+static void record(struct ks_escape *escape, int nr, const char *process)
 {
-	KS_AUTOFREE char *call = seccomp_syscall_resolve_num_arch(notif->data.arch, notif->data.nr);
+	const char *call = ks_filter_call_name(nr);
 
-	escape->nr = notif->data.nr;
+	escape->nr = nr;
 	(void)snprintf(escape->call, sizeof(escape->call), "%s", call ? call : "unknown");
-	(void)snprintf(escape->process, sizeof(escape->process), "%s", process->name);
+	(void)snprintf(escape->process, sizeof(escape->process), "%s", process);
+}
+
+/* A signal of ours may interrupt the kernel's lock. */
+static int ask(int listener, unsigned long request, void *argument)
+{
+	int rc;
+
+	do
+		rc = ioctl(listener, request, argument);
+	while (rc < 0 && errno == EINTR);
+	return rc;
 }
 
 bool ks_escape_answer(int listener, struct ks_escape *escape, int64_t now_us)
 {
 	struct seccomp_notif notif = { 0 }; /* must be zeroed, else EINVAL */
 	struct seccomp_notif_resp answer = { .error = -EPERM };
-	struct process process = { .name = "?" };
+	struct process process = { .name = "" };
 
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notif) < 0)
 		return errno == EINTR || errno == ENOENT; /* it died meanwhile */
+	/* notif.pid is a thread id, pidfd_open wants the group's. ID_VALID comes last: a notification that still stands holds its
+	 * thread in the call, so all that was looked up by number since it came is of that thread and of nobody who has its
+	 * number now. Otherwise the call is counted, but there is nobody to name and nobody to end. */
 	int known = read_process(notif.pid, &process);
-	if (escape->count++ == 0)
-		record(escape, &notif, &process);
-	/* notif.pid is a thread id, pidfd_open wants the group's. ID_VALID after the open: while the
-	 * notification stands, the thread is in the call, so the pid was not reused. */
 	KS_AUTOCLOSE int pidfd = known < 0 ? -1 : ks_pidfd_open(process.tgid);
-	bool valid = ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &notif.id) == 0;
+	bool valid = ask(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &notif.id) == 0;
+	if (escape->count++ == 0)
+		record(escape, notif.data.nr, valid && process.name[0] ? process.name : "?");
 	if (pidfd >= 0 && valid)
 		end_process(pidfd, &process);
+	/* With WAIT_KILLABLE_RECV only SIGKILL ends the wait for an answer, and SIGSYS, which dumps core, is not as good. So a lone
+	 * thread gets its answer, behind the signal, and dies on its way out before another instruction runs. One of several gets
+	 * none: the signal goes to any of them, and until that has ended all, this one would run on. */
 	answer.id = notif.id;
-	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) < 0 && errno != ENOENT)
+	if ((process.threads == 1 || pidfd < 0 || !valid) && ask(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) < 0 && errno != ENOENT)
 		return false;
 	if (pidfd < 0 || !valid)
-		return !valid;
-	/* Another thread may have begun to ignore SIGSYS between our look and the signal. */
+		return !valid; /* it lives, and we cannot end it alone: the caller ends the box */
+	/* Another thread may have begun to ignore SIGSYS between our look and the signal, or whom it went to sleeps too deep. */
 	ks_escape_insist(escape, INT64_MAX);
 	escape->doomed = KS_TAKE_FD(pidfd);
 	escape->doomed_until_us = now_us + 100000;

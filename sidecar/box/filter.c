@@ -1,234 +1,359 @@
 #include "filter.h"
 
 #include <errno.h>
+#include <linux/audit.h>
 #include <linux/netlink.h>
 #include <linux/personality.h>
+#include <linux/prctl.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
-#include <seccomp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "seccomp_list.h"
 
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5) /* 5.19 */
 #endif
 
+#if defined(__x86_64__)
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "seccomp_list.h has no numbers for this architecture"
+#endif
+
+/* ---- the list ---- */
+
+enum verdict { ALLOW, REFUSE, SETUP, REPORT, SOCKET, PERSONALITY, PRCTL, IOCTL, CLONE, UNSHARE };
+
+static const struct rule {
+	const char *name;
+	int nr[2]; /* x86_64, aarch64; -1 none */
+	enum verdict verdict;
+	unsigned falls;
+} rules[] = {
+#define KS_RULE(name, x86_64, aarch64, verdict, falls, reason) { #name, { x86_64, aarch64 }, verdict, falls },
+#include "seccomp_list.h"
+#undef KS_RULE
+};
+
+static int number_of(const struct rule *rule, uint32_t arch)
+{
+	return rule->nr[arch == AUDIT_ARCH_AARCH64];
+}
+
+const char *ks_filter_call_name(int nr)
+{
+	for (size_t i = 0; i < KS_COUNT(rules); i++)
+		if (nr >= 0 && number_of(&rules[i], NATIVE_ARCH) == nr)
+			return rules[i].name;
+	return NULL;
+}
+
+/* ---- blocks: how a program ends. The search below ends in one of them ---- */
+
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+/* Little-endian: the low half. The kernel takes these arguments as 32 bits, so the upper half must not matter here either. */
+#define LOAD_ARG(n) LOAD(args[n])
+#define IF_EQ(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), (yes), (no))
+#define IF_ANY_OF(bits, yes, no) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), (yes), (no))
+#define RETURN(action) BPF_STMT(BPF_RET | BPF_K, (action))
+#define RETURN_ERRNO(number) RETURN(SECCOMP_RET_ERRNO | (number))
+
+/* clone(2): the low byte is the exit signal, so CLONE_NEWTIME cannot be asked for there, but by unshare */
 #define NAMESPACE_FLAGS                                                                         \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
 	 CLONE_NEWNET)
 
-/* ---- the allowlist, by libseccomp ---- */
+static const struct sock_filter allow_block[] = { RETURN(SECCOMP_RET_ALLOW) };
+static const struct sock_filter no_such_call_block[] = { RETURN_ERRNO(ENOSYS) };
+static const struct sock_filter notify_block[] = { RETURN(SECCOMP_RET_USER_NOTIF) };
+static const struct sock_filter kill_block[] = { RETURN(SECCOMP_RET_KILL_PROCESS) };
+static const struct sock_filter socket_block[] = {
+	LOAD_ARG(0),
+	IF_EQ(AF_UNIX, 5, 0),
+	IF_EQ(AF_INET, 4, 0),
+	IF_EQ(AF_INET6, 3, 0),
+	IF_EQ(AF_NETLINK, 0, 3),
+	LOAD_ARG(2),
+	IF_EQ(NETLINK_ROUTE, 0, 2),
+	RETURN(SECCOMP_RET_ALLOW),
+	RETURN_ERRNO(EAFNOSUPPORT),
+	RETURN_ERRNO(EPROTONOSUPPORT),
+};
+static const struct sock_filter untrusted_socket_block[] = {
+	LOAD_ARG(0),
+	IF_EQ(AF_UNIX, 6, 0),
+	IF_EQ(AF_INET, 1, 0),
+	IF_EQ(AF_INET6, 0, 5),
+	LOAD_ARG(2),
+	IF_EQ(IPPROTO_IP, 2, 0), /* 0: what is usual for the type */
+	IF_EQ(IPPROTO_TCP, 1, 0),
+	IF_EQ(IPPROTO_UDP, 0, 2),
+	RETURN(SECCOMP_RET_ALLOW),
+	RETURN_ERRNO(EAFNOSUPPORT),
+	RETURN_ERRNO(EPROTONOSUPPORT),
+};
+static const struct sock_filter personality_block[] = {
+	LOAD_ARG(0),
+	IF_EQ(0xffffffff, 5, 0), /* the query */
+	IF_EQ(PER_LINUX, 4, 0),
+	IF_EQ(PER_LINUX32, 3, 0),
+	IF_EQ(UNAME26, 2, 0),
+	IF_EQ(PER_LINUX32 | UNAME26, 1, 0),
+	RETURN_ERRNO(EPERM),
+	RETURN(SECCOMP_RET_ALLOW),
+};
+static const struct sock_filter prctl_block[] = {
+	LOAD_ARG(0),
+	IF_EQ(PR_SET_MM, 4, 0),
+	IF_EQ(PR_SET_SPECULATION_CTRL, 0, 2),
+	LOAD_ARG(2),
+	IF_EQ(PR_SPEC_ENABLE, 1, 0),
+	RETURN(SECCOMP_RET_ALLOW),
+	RETURN_ERRNO(EPERM),
+};
+static const struct sock_filter ioctl_block[] = {
+	LOAD_ARG(1),
+	IF_EQ(TIOCSTI, 2, 0),
+	IF_EQ(TIOCLINUX, 1, 0),
+	RETURN(SECCOMP_RET_ALLOW),
+	RETURN_ERRNO(EPERM),
+};
+static const struct sock_filter clone_block[] = {
+	LOAD_ARG(0),
+	IF_ANY_OF(NAMESPACE_FLAGS, 0, 1),
+	RETURN(SECCOMP_RET_USER_NOTIF),
+	RETURN(SECCOMP_RET_ALLOW),
+};
+static const struct sock_filter unshare_block[] = {
+	LOAD_ARG(0),
+	IF_ANY_OF(NAMESPACE_FLAGS | CLONE_NEWTIME, 0, 1),
+	RETURN(SECCOMP_RET_USER_NOTIF),
+	RETURN(SECCOMP_RET_ALLOW),
+};
 
-/* The kernel takes these arguments as 32 bits, so the upper half must not matter here either. */
-static struct scmp_arg_cmp is_value(unsigned arg, unsigned value)
+#define BLOCK(name) { name##_block, KS_COUNT(name##_block) }
+
+static const struct block {
+	const struct sock_filter *code;
+	size_t count;
+} blocks[] = {
+	BLOCK(allow), BLOCK(no_such_call), BLOCK(notify), BLOCK(kill),	BLOCK(socket), BLOCK(untrusted_socket),
+	BLOCK(personality), BLOCK(prctl), BLOCK(ioctl), BLOCK(clone), BLOCK(unshare),
+};
+enum block_id { B_ALLOW, B_NO_SUCH_CALL, B_NOTIFY, B_KILL, B_SOCKET, B_UNTRUSTED_SOCKET, B_PERSONALITY, B_PRCTL, B_IOCTL, B_CLONE,
+		B_UNSHARE, BLOCK_COUNT };
+_Static_assert(KS_COUNT(blocks) == BLOCK_COUNT, "one block for each id, in this order");
+
+static enum block_id block_of_allowlist(const struct rule *rule, unsigned flags)
 {
-	return (struct scmp_arg_cmp){ .arg = arg, .op = SCMP_CMP_MASKED_EQ, .datum_a = 0xffffffff, .datum_b = value };
-}
-
-static int allow_socket_families(scmp_filter_ctx ctx)
-{
-	static const unsigned families[] = { AF_UNIX, AF_INET, AF_INET6 };
-	int rc = 0;
-
-	/* AF_ALG with splice has written into the page cache, AF_VSOCK reaches the hypervisor. */
-	for (size_t i = 0; i < KS_COUNT(families); i++)
-		rc |= seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-				       is_value(0, families[i]));
-	return rc | seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-				     is_value(0, AF_NETLINK), is_value(2, NETLINK_ROUTE));
-}
-
-static int allow_personalities(scmp_filter_ctx ctx)
-{
-	static const unsigned values[] = { PER_LINUX, PER_LINUX32, UNAME26, PER_LINUX32 | UNAME26, 0xffffffff };
-	int rc = 0;
-
-	for (size_t i = 0; i < KS_COUNT(values); i++)
-		rc |= seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(personality), 1,
-				       is_value(0, values[i]));
-	return rc;
-}
-
-static bool hides_memory(const char *call)
-{
-	static const char *const calls[] = { "memfd_create", "shmget", "shmat", "shmctl", "shmdt" };
-
-	for (size_t i = 0; i < KS_COUNT(calls); i++)
-		if (strcmp(call, calls[i]) == 0)
-			return true;
-	return false;
-}
-
-static int fill_allowlist(scmp_filter_ctx ctx, unsigned flags)
-{
-	static const char *const allowed[] = { KS_ALLOWED_CALLS };
-	static const int escape[] = { KS_ESCAPE_CALLS, SYS_unshare };
-	int rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-
-	rc |= seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-	for (size_t i = 0; i < KS_COUNT(allowed); i++) {
-		int nr = seccomp_syscall_resolve_name(allowed[i]);
-		if (nr != __NR_SCMP_ERROR && !(flags & KS_FILTER_NO_HIDDEN_MEMORY && hides_memory(allowed[i])))
-			rc |= seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
+	if (rule->falls & flags)
+		return B_NO_SUCH_CALL;
+	switch (rule->verdict) {
+	case REFUSE:
+		return B_NO_SUCH_CALL;
+	case SOCKET:
+		return flags & KS_FILTER_UNTRUSTED ? B_UNTRUSTED_SOCKET : B_SOCKET;
+	case PERSONALITY:
+		return B_PERSONALITY;
+	case PRCTL:
+		return B_PRCTL;
+	case IOCTL:
+		return B_IOCTL;
+	case ALLOW:
+	case SETUP:
+	case REPORT:
+	case CLONE:
+	case UNSHARE:
+		break;
 	}
-	for (size_t i = 0; i < KS_COUNT(escape); i++)
-		rc |= seccomp_rule_add(ctx, SCMP_ACT_ALLOW, escape[i], 0);
-	return rc | allow_socket_families(ctx) | allow_personalities(ctx);
+	return B_ALLOW;
 }
 
-/* Compiling costs 2 ms, the exported program is what gets loaded. */
-static int export_program(scmp_filter_ctx ctx, struct ks_filter *ret_filter)
+static enum block_id block_of_escape(const struct rule *rule)
 {
-	KS_AUTOCLOSE int fd = memfd_create("filter", MFD_CLOEXEC);
-	KS_AUTOFREE void *code = NULL;
-	struct stat st;
+	switch (rule->verdict) {
+	case SETUP:
+		return B_NO_SUCH_CALL;
+	case REPORT:
+		return B_NOTIFY;
+	case CLONE:
+		return B_CLONE;
+	case UNSHARE:
+		return B_UNSHARE;
+	case ALLOW:
+	case REFUSE:
+	case SOCKET:
+	case PERSONALITY:
+	case PRCTL:
+	case IOCTL:
+		break;
+	}
+	return B_ALLOW;
+}
 
-	if (fd < 0 || seccomp_export_bpf(ctx, fd) < 0 || fstat(fd, &st) < 0)
-		return -EIO;
-	code = malloc((size_t)st.st_size);
-	if (!code || pread(fd, code, (size_t)st.st_size, 0) != st.st_size)
-		return -EIO;
-	ret_filter->count = (unsigned short)((size_t)st.st_size / sizeof(struct sock_filter));
-	ret_filter->code = KS_TAKE_PTR(code);
+/* ---- the search: runs of numbers with one block each, halved until one is left ---- */
+
+struct run {
+	uint32_t first;
+	enum block_id block;
+};
+
+struct program {
+	struct sock_filter *code;
+	unsigned short count;
+	bool full;
+	struct run runs[2 * KS_COUNT(rules) + 4];
+	size_t run_count;
+	struct {
+		bool open;
+		enum block_id block;
+	} jumps[KS_FILTER_MAX][2]; /* if true, if false: to a block whose place is not known yet */
+};
+
+/* In ascending order; a number that was given again replaces what was said of it. */
+static void add_run(struct program *p, uint32_t first, enum block_id block)
+{
+	if (p->run_count > 0 && p->runs[p->run_count - 1].first == first)
+		p->run_count--;
+	if (p->run_count > 0 && p->runs[p->run_count - 1].block == block)
+		return;
+	p->runs[p->run_count++] = (struct run){ first, block };
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return ((const struct run *)a)->first < ((const struct run *)b)->first ? -1 : 1;
+}
+
+static void make_runs(struct program *p, enum ks_filter_kind kind, uint32_t arch, unsigned flags)
+{
+	const enum block_id unlisted = kind == KS_FILTER_ALLOWLIST ? B_NO_SUCH_CALL : B_ALLOW;
+	struct run calls[KS_COUNT(rules)];
+	size_t count = 0;
+
+	for (size_t i = 0; i < KS_COUNT(rules); i++)
+		if (number_of(&rules[i], arch) >= 0)
+			calls[count++] = (struct run){ (uint32_t)number_of(&rules[i], arch),
+						       kind == KS_FILTER_ALLOWLIST ? block_of_allowlist(&rules[i], flags) :
+										     block_of_escape(&rules[i]) };
+	qsort(calls, count, sizeof(calls[0]), by_number);
+	add_run(p, 0, unlisted);
+	for (size_t i = 0; i < count; i++) {
+		add_run(p, calls[i].first, calls[i].block);
+		add_run(p, calls[i].first + 1, unlisted);
+	}
+	/* x32: the same calls under other numbers (seccomp(2)). -1 is no call but what a tracer leaves of one. */
+	if (kind == KS_FILTER_ALLOWLIST && arch == AUDIT_ARCH_X86_64) {
+		add_run(p, 0x40000000, B_KILL);
+		add_run(p, 0xffffffff, unlisted);
+	}
+}
+
+static void emit(struct program *p, struct sock_filter instruction)
+{
+	if (p->count == KS_FILTER_MAX)
+		p->full = true;
+	else
+		p->code[p->count++] = instruction;
+}
+
+static void emit_search(struct program *p, size_t from, size_t to)
+{
+	const size_t half = from + (to - from) / 2;
+	const unsigned short at = p->count;
+
+	emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, p->runs[half].first, 0, 0));
+	if (p->full)
+		return;
+	p->jumps[at][1].open = half - from == 1;
+	p->jumps[at][1].block = p->runs[from].block;
+	if (half - from > 1)
+		emit_search(p, from, half);
+	p->jumps[at][0].open = to - half == 1;
+	p->jumps[at][0].block = p->runs[half].block;
+	if (to - half == 1)
+		return;
+	p->full |= p->count - at - 1 > UINT8_MAX;
+	p->code[at].jt = (unsigned char)(p->count - at - 1);
+	emit_search(p, half, to);
+}
+
+static void emit_block(struct program *p, enum block_id block, unsigned short search_end)
+{
+	const unsigned short place = p->count;
+	bool used = false;
+
+	for (unsigned short at = 0; at < search_end; at++)
+		for (int i = 0; i < 2; i++) {
+			if (!p->jumps[at][i].open || p->jumps[at][i].block != block)
+				continue;
+			used = true;
+			p->full |= place - at - 1 > UINT8_MAX; /* classic BPF jumps are 8 bits wide */
+			*(i == 0 ? &p->code[at].jt : &p->code[at].jf) = (unsigned char)(place - at - 1);
+		}
+	for (size_t i = 0; used && i < blocks[block].count; i++)
+		emit(p, blocks[block].code[i]);
+}
+
+int ks_filter_compile(enum ks_filter_kind kind, uint32_t arch, unsigned flags, struct sock_filter code[KS_FILTER_MAX],
+		      unsigned short *ret_count, struct ks_error *err)
+{
+	KS_AUTOFREE struct program *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return ks_fail(err, KS_E_OVERLOADED, "out of memory");
+	p->code = code;
+	make_runs(p, kind, arch, flags);
+	if (kind == KS_FILTER_ALLOWLIST) { /* the second filter need not: the strictest answer counts */
+		emit(p, (struct sock_filter)LOAD(arch));
+		emit(p, (struct sock_filter)IF_EQ(arch, 1, 0));
+		emit(p, kill_block[0]);
+	}
+	emit(p, (struct sock_filter)LOAD(nr));
+	emit_search(p, 0, p->run_count);
+	const unsigned short search_end = p->count;
+	for (int block = 0; block < BLOCK_COUNT; block++)
+		emit_block(p, (enum block_id)block, search_end);
+	if (p->full)
+		return ks_fail(err, KS_E_INTERNAL, "the list of system calls is too long for a filter");
+	*ret_count = p->count;
 	return 0;
 }
 
 int ks_filter_allowlist(unsigned flags, struct ks_filter *ret_filter, struct ks_error *err)
 {
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-	int rc = ctx ? fill_allowlist(ctx, flags) : -ENOMEM;
+	struct sock_filter code[KS_FILTER_MAX];
+	unsigned short count = 0;
 
-	if (rc == 0)
-		rc = export_program(ctx, ret_filter);
-	seccomp_release(ctx);
-	return rc ? ks_fail(err, KS_E_HOST_UNSUPPORTED, "libseccomp cannot build the system call allowlist") : 0;
-}
-
-/* ---- the second filter, by hand: a binary tree, because loading cost goes by its length and each call by its depth ---- */
-
-enum verdict { NOTIFY, NO_SUCH_CALL, CLONE_ARGS, UNSHARE_ARGS, IOCTL_ARGS, VERDICT_COUNT };
-
-struct rule {
-	int nr;
-	enum verdict verdict;
-};
-
-struct program {
-	struct sock_filter code[256];
-	unsigned char jump_to[256]; /* verdict + 1 whose block a true comparison goes to */
-	unsigned short count;
-};
-
-static void emit(struct program *p, unsigned code, unsigned k, unsigned jt, unsigned jf)
-{
-	p->code[p->count++] = (struct sock_filter){ (unsigned short)code, (unsigned char)jt, (unsigned char)jf, k };
-}
-
-static void emit_return(struct program *p, unsigned value)
-{
-	emit(p, BPF_RET | BPF_K, value, 0, 0);
-}
-
-static void emit_tree(struct program *p, const struct rule *rules, size_t count)
-{
-	if (count <= 2) {
-		for (size_t i = 0; i < count; i++) {
-			p->jump_to[p->count] = (unsigned char)(rules[i].verdict + 1);
-			emit(p, BPF_JMP | BPF_JEQ | BPF_K, (unsigned)rules[i].nr, 0, 0);
-		}
-		emit_return(p, SECCOMP_RET_ALLOW);
-		return;
-	}
-	size_t half = count / 2;
-	unsigned short at = p->count;
-	emit(p, BPF_JMP | BPF_JGE | BPF_K, (unsigned)rules[half].nr, 0, 0);
-	emit_tree(p, rules, half);
-	p->code[at].jt = (unsigned char)(p->count - at - 1);
-	emit_tree(p, rules + half, count - half);
-}
-
-/* notify when one of `flags` is set in the first argument */
-static void emit_flag_test(struct program *p, unsigned flags)
-{
-	emit(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]), 0, 0);
-	emit(p, BPF_JMP | BPF_JSET | BPF_K, flags, 0, 1);
-	emit_return(p, SECCOMP_RET_USER_NOTIF);
-	emit_return(p, SECCOMP_RET_ALLOW);
-}
-
-static void emit_block(struct program *p, enum verdict verdict)
-{
-	switch (verdict) {
-	case NOTIFY:
-		emit_return(p, SECCOMP_RET_USER_NOTIF);
-		break;
-	case NO_SUCH_CALL: /* glibc and musl fall back to clone, whose flags a filter can read */
-		emit_return(p, SECCOMP_RET_ERRNO | ENOSYS);
-		break;
-	case CLONE_ARGS:
-		emit_flag_test(p, NAMESPACE_FLAGS);
-		break;
-	case UNSHARE_ARGS:
-		emit_flag_test(p, NAMESPACE_FLAGS | CLONE_NEWTIME);
-		break;
-	case IOCTL_ARGS: /* the kernel looks at the low 32 bits of the request only, so do we */
-		emit(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]), 0, 0);
-		emit(p, BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 2, 0);
-		emit(p, BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 1, 0);
-		emit_return(p, SECCOMP_RET_ALLOW);
-		emit_return(p, SECCOMP_RET_ERRNO | EPERM);
-		break;
-	case VERDICT_COUNT:
-		break;
-	}
-}
-
-static int by_number(const void *a, const void *b)
-{
-	return ((const struct rule *)a)->nr - ((const struct rule *)b)->nr;
-}
-
-static void emit_all(struct program *p, const struct rule *rules, size_t count)
-{
-	emit(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
-	emit_tree(p, rules, count);
-	unsigned short tree_end = p->count;
-	for (int v = 0; v < VERDICT_COUNT; v++) {
-		for (unsigned short i = 0; i < tree_end; i++)
-			if (p->jump_to[i] == v + 1)
-				p->code[i].jt = (unsigned char)(p->count - i - 1);
-		emit_block(p, (enum verdict)v);
-	}
+	if (ks_filter_compile(KS_FILTER_ALLOWLIST, NATIVE_ARCH, flags, code, &count, err) < 0)
+		return -1;
+	struct sock_filter *copy = malloc(count * sizeof(code[0]));
+	if (!copy)
+		return ks_fail(err, KS_E_OVERLOADED, "out of memory");
+	memcpy(copy, code, count * sizeof(code[0]));
+	*ret_filter = (struct ks_filter){ copy, count };
+	return 0;
 }
 
 int ks_filter_escape(struct ks_filter *ret_filter, struct ks_error *err)
 {
-	static const int escape[] = { KS_ESCAPE_CALLS };
-	static struct program program;
-	struct rule rules[64] = { { SYS_clone, CLONE_ARGS },
-				  { SYS_unshare, UNSHARE_ARGS },
-				  { SYS_clone3, NO_SUCH_CALL },
-				  { SYS_ioctl, IOCTL_ARGS } };
-	size_t count = 4;
+	static struct sock_filter code[KS_FILTER_MAX];
+	unsigned short count = 0;
 
-	for (size_t i = 0; i < KS_COUNT(escape); i++)
-		rules[count++] = (struct rule){ escape[i], NOTIFY };
-	qsort(rules, count, sizeof(rules[0]), by_number);
-	program.count = 0;
-	emit_all(&program, rules, count);
-	if (program.count > 200) /* jump offsets are 8 bits */
-		return ks_fail(err, KS_E_INTERNAL, "the escape filter is too long");
-	*ret_filter = (struct ks_filter){ program.code, program.count };
+	if (ks_filter_compile(KS_FILTER_ESCAPE, NATIVE_ARCH, 0, code, &count, err) < 0)
+		return -1;
+	*ret_filter = (struct ks_filter){ code, count };
 	return 0;
 }
+
+/* ---- loading ---- */
 
 static int load(const struct ks_filter *filter, unsigned long flags)
 {

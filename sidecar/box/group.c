@@ -59,7 +59,8 @@ static void make_box(const struct ks_msg *request, int *fds, int nfds)
 {
 	struct ks_box_setup setup = { .config = self.config, .plan = self.plan, .sock = fds[0], .flags = request->flags };
 	struct ks_msg reply = { .op = KS_OP_BOX_MADE, .box = request->box };
-	const uint64_t flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_PARENT;
+	const uint64_t flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PARENT |
+			       (self.plan->head->shares_network ? 0 : CLONE_NEWNET);
 	int pidfd = -1, cgroup = -1;
 	pid_t pid = -1;
 
@@ -108,16 +109,19 @@ _Noreturn static void template_main(void)
 	struct ks_error err;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	STEP("template namespaces", unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET) == 0);
+	const int network = self.plan->head->shares_network ? 0 : CLONE_NEWNET;
+
+	STEP("template namespaces", unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | network) == 0);
 	if (ks_tree_build(self.plan, self.trees, self.ntrees, &err) < 0)
 		fail(&err);
 	if (ks_keep_fds(&self.sock, 1) < 0) /* the trees are mounted now */
 		_exit(1);
 	STEP("no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	int rc = ks_filter_load(&self.config->allowlist);
+	const struct ks_filter allowlist = ks_plan_filter(self.plan);
+	int rc = ks_filter_load(&allowlist);
 	errno = -rc;
 	STEP("allowlist filter", rc == 0);
-	rc = ks_drop_bounding_set();
+	rc = ks_drop_bounding_set(self.plan->head->keep_caps);
 	errno = -rc;
 	STEP("bounding set", rc == 0);
 	template_serve();

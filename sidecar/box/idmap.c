@@ -44,7 +44,8 @@ static void format_map(const struct ks_id_range *map, unsigned count, char *text
 	size_t at = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		at += (size_t)snprintf(text + at, size - at, "%u %u %u\n", map[i].inside, map[i].outside, map[i].count);
+		if (map[i].count > 0)
+			at += (size_t)snprintf(text + at, size - at, "%u %u %u\n", map[i].inside, map[i].outside, map[i].count);
 }
 
 int ks_write_id_maps(int pidfd, const struct ks_id_range *uids, const struct ks_id_range *gids, unsigned count,
@@ -63,9 +64,9 @@ int ks_write_id_maps(int pidfd, const struct ks_id_range *uids, const struct ks_
 	return write_proc(pid, "gid_map", text, err);
 }
 
-int ks_root_as_box_user(struct ks_error *err)
+int ks_idmap_namespace(uid_t from_uid, gid_t from_gid, uid_t to_uid, gid_t to_gid, struct ks_error *err)
 {
-	const struct ks_id_range map = { 0, KS_RANGE_START + KS_BOX_UID, 1 };
+	const struct ks_id_range uids = { from_uid, to_uid, 1 }, gids = { from_gid, to_gid, 1 };
 	char path[64];
 	int pidfd = -1, fd = -1;
 	pid_t pid = ks_clone3(CLONE_NEWUSER, SIGCHLD, -1, &pidfd);
@@ -75,7 +76,7 @@ int ks_root_as_box_user(struct ks_error *err)
 	if (pid == 0)
 		for (;;)
 			(void)pause();
-	if (ks_write_id_maps(pidfd, &map, &map, 1, false, err) == 0) {
+	if (ks_write_id_maps(pidfd, &uids, &gids, 1, false, err) == 0) {
 		(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", pid_of(pidfd));
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)

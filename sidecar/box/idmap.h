@@ -6,6 +6,6 @@
 /* Works from any pid namespace that has a /proc: the pid is taken from the pidfd's fdinfo. */
 int ks_write_id_maps(int pidfd, const struct ks_id_range *uids, const struct ks_id_range *gids, unsigned count,
 		     bool deny_setgroups, struct ks_error *err);
-/* A user namespace that nothing lives in, for an id-mapped mount (mount_setattr(2)): files of host id 0 appear as the box user's.
- * Needs real root. The descriptor, or -1 with err. */
-int ks_root_as_box_user(struct ks_error *err);
+/* A user namespace that nothing lives in, for an id-mapped mount (mount_setattr(2)): files of host ids `from` appear as those of host
+ * ids `to`. Needs real root. The descriptor, or -1 with err. */
+int ks_idmap_namespace(uid_t from_uid, gid_t from_gid, uid_t to_uid, gid_t to_gid, struct ks_error *err);

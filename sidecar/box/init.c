@@ -14,6 +14,7 @@
 
 #include "caps.h"
 #include "command.h"
+#include "landlock.h"
 #include "sys.h"
 #include "tree.h"
 
@@ -28,9 +29,10 @@ struct init {
 static int step_network(struct init *init)
 {
 	struct ifreq request = { .ifr_flags = IFF_UP };
-	KS_AUTOCLOSE int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	(void)init;
+	if (init->setup->plan->head->shares_network)
+		return 0;
+	KS_AUTOCLOSE int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	memcpy(request.ifr_name, "lo", 3);
 	return sock < 0 || ioctl(sock, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
 }
@@ -57,21 +59,25 @@ static int step_mounts(struct init *init)
 	return ks_tree_box_mounts(init->setup->plan, &init->err) < 0 ? -EIO : 0;
 }
 
-/* The last credential change. pid 2 inherits it, so nothing with power exists beside code; the bounding set and no_new_privs came
- * with the template. */
+/* Ids first. What is kept must outlive the change (prctl(2), PR_SET_KEEPCAPS). */
 static int step_identity(struct init *init)
 {
-	if (init->setup->config->is_root &&
-	    (setresgid(KS_BOX_UID, KS_BOX_UID, KS_BOX_UID) < 0 || setresuid(KS_BOX_UID, KS_BOX_UID, KS_BOX_UID) < 0))
+	const struct ks_plan_head *head = init->setup->plan->head;
+	const uid_t uid = head->box_uid;
+	const gid_t gid = head->box_gid;
+
+	if (head->keep_caps && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 		return -errno;
-	return ks_drop_capabilities();
+	if (!init->setup->config->is_root)
+		return 0; /* the map has one id, and we are it */
+	return setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0 ? -errno : 0;
 }
 
 /* A file system of the box's own is mounted there; made with the box user's id, so that it owns it. */
 static int step_home(struct init *init)
 {
 	(void)init;
-	return mkdir("/home/sandbox", 0755) < 0 && errno != EEXIST ? -errno : 0;
+	return mkdir(KS_HOME_DIR, 0755) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 /* Code has init's uid. Not dumpable: /proc/1/mem, fd, environ are closed to it (ptrace(2)). PDEATHSIG comes after set*id, which clears
@@ -96,19 +102,36 @@ static int write_map(const char *path, const char *text)
 	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-/* As the box's user already, so that it may map its own id and no other (user_namespaces(7)). What it gains is power over nothing:
- * every other namespace belongs to the session's; it is dropped at once. */
+/* As the box's user already, so that it may map its own id and no other (user_namespaces(7)), and with what power there is still: id 0
+ * may be mapped only by who had CAP_SETFCAP at this moment. The power that comes with the namespace is over nothing: every other
+ * namespace of the box belongs to the session's. */
 static int step_user_namespace(struct init *init)
 {
+	const struct ks_plan_head *head = init->setup->plan->head;
+	char uids[40], gids[40];
+
 	if (!(init->setup->flags & KS_BOX_OWN_USER_NS))
 		return 0;
 	if (unshare(CLONE_NEWUSER) < 0)
 		return -errno;
+	(void)snprintf(uids, sizeof(uids), "%u %u 1", head->box_uid, head->box_uid);
+	(void)snprintf(gids, sizeof(gids), "%u %u 1", head->box_gid, head->box_gid);
 	int rc = write_map("/proc/self/setgroups", "deny");
-	rc = rc < 0 ? rc : write_map("/proc/self/uid_map", "1000 1000 1");
-	rc = rc < 0 ? rc : write_map("/proc/self/gid_map", "1000 1000 1");
-	rc = rc < 0 ? rc : ks_drop_bounding_set();
-	return rc < 0 ? rc : ks_drop_capabilities();
+	rc = rc < 0 ? rc : write_map("/proc/self/uid_map", uids);
+	rc = rc < 0 ? rc : write_map("/proc/self/gid_map", gids);
+	return rc < 0 ? rc : ks_drop_bounding_set(head->keep_caps);
+}
+
+/* The last credential change. pid 2 inherits it, so nothing with power exists beside code; the bounding set and no_new_privs came
+ * with the template. */
+static int step_capabilities(struct init *init)
+{
+	return ks_drop_capabilities(init->setup->plan->head->keep_caps);
+}
+
+static int step_landlock(struct init *init)
+{
+	return ks_landlock_restrict(init->setup->plan);
 }
 
 static const struct {
@@ -116,7 +139,9 @@ static const struct {
 	int (*run)(struct init *init);
 } steps[] = {
 	{ "network", step_network },   { "cgroup", step_cgroup }, { "hostname", step_hostname },
-	{ "box mounts", step_mounts }, { "identity", step_identity }, { "box user namespace", step_user_namespace }, { "home", step_home },
+	{ "box mounts", step_mounts }, { "identity", step_identity },
+	{ "box user namespace", step_user_namespace }, { "capabilities", step_capabilities }, { "home", step_home },
+	{ "landlock", step_landlock },
 	{ "protect init", step_protect }, { "escape filter", step_filter },
 };
 
@@ -159,6 +184,7 @@ _Noreturn void ks_init_main(struct ks_box_setup *setup)
 	for (size_t i = 0; i < KS_COMMAND_STEPS; i++)
 		if (ks_plan_fails(setup->plan, ks_command_steps[i]))
 			ks_command_fail_step(ks_command_steps[i]);
+	ks_command_set_apparmor(ks_plan_string(setup->plan, setup->plan->head->apparmor));
 	int rc = ks_command_claim(setup->sock, &err);
 	if (rc > 0)
 		_exit(0); /* the socket ended: nobody wants this box */

@@ -1,5 +1,5 @@
 /* msg.h: the one fixed-size record that sidecar, launcher, template and box exchange over SOCK_SEQPACKET,
- * with file descriptors beside it; and the claim of a box. */
+ * with file descriptors beside it. The claim of a box is in claim.h. */
 #pragma once
 
 #include <stddef.h>
@@ -48,32 +48,6 @@ struct ks_msg {
 		struct ks_error error;
 		struct ks_exit_report exit;
 	} u;
-};
-
-/* The claim of a box: what only this call knows. `length` bytes follow, or lie in the memfd that is the first
- * descriptor (KS_CLAIM_MEMFD): cwd, argc words, envc NAME=VALUE pairs, each ended by a NUL; then nfiles times a
- * ks_claim_file, the name with its NUL, the content. fds: [memfd,] stdin, stdout, stderr [, result channel]. */
-#define KS_CLAIM_INLINE 32768
-#define KS_CLAIM_MAX ((size_t)24 << 20)
-#define KS_CLAIM_MEMFD 1u
-#define KS_CLAIM_RESULT 2u	/* a result channel is among the fds; the command gets it as descriptor 3 */
-#define KS_CLAIM_POLL_MEMORY 4u /* no memory cgroup: init polls */
-#define KS_CLAIM_WORDS 4096	/* argc + envc */
-
-struct ks_claim {
-	uint32_t flags;
-	uint32_t argc, envc, nfiles;
-	uint32_t length;
-	uint32_t nofile; /* RLIMIT_NOFILE */
-	uint32_t nproc;	 /* RLIMIT_NPROC, 0 = as inherited */
-	uint32_t cpus;	 /* whole cpus the command may use, for the affinity mask; 0 = all */
-	uint64_t memory_bytes; /* of the poll */
-};
-
-struct ks_claim_file {
-	uint32_t name_len; /* with its NUL */
-	uint32_t mode;
-	uint32_t len;
 };
 
 /* Both return -errno. The receiver owns what it gets (CLOEXEC); descriptors that do not fit are closed by the kernel. */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf_common.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -32,24 +33,27 @@ void ks_plan_free(struct ks_plan *plan)
 	ks_buf_free(&plan->strings);
 }
 
-/* Splits the range around id 1000, which becomes `owner`. */
-static void map_around(struct ks_id_range map[4], uint32_t owner)
+/* Splits the range around `inside`, which becomes `owner`; an empty part has count 0 and is not written. */
+static void map_around(struct ks_id_range map[4], uint32_t inside, uint32_t owner)
 {
-	map[0] = (struct ks_id_range){ 0, KS_RANGE_START, KS_BOX_UID };
-	map[1] = (struct ks_id_range){ KS_BOX_UID, owner, 1 };
-	map[2] = (struct ks_id_range){ KS_BOX_UID + 1, KS_RANGE_START + KS_BOX_UID + 1, KS_RANGE_COUNT - KS_BOX_UID - 1 };
+	map[0] = (struct ks_id_range){ inside, owner, 1 };
+	map[1] = (struct ks_id_range){ 0, KS_RANGE_START, inside };
+	map[2] = (struct ks_id_range){ inside + 1, KS_RANGE_START + inside + 1, KS_RANGE_COUNT - inside - 1 };
 }
 
-void ks_plan_map_ids(struct ks_plan *plan, uid_t owner_uid, gid_t owner_gid)
+void ks_plan_map_ids(struct ks_plan *plan, uid_t box_uid, gid_t box_gid, uid_t owner_uid, gid_t owner_gid)
 {
+	plan->head.box_uid = box_uid;
+	plan->head.box_gid = box_gid;
 	if (plan->head.is_root) {
-		map_around(plan->head.uid_map, owner_uid);
-		map_around(plan->head.gid_map, owner_gid);
+		map_around(plan->head.uid_map, box_uid, owner_uid);
+		map_around(plan->head.gid_map, box_gid, owner_gid);
 		plan->head.map_count = 3;
 		return;
 	}
 	/* The launcher's namespace already maps 1000 to the caller. */
-	plan->head.uid_map[0] = plan->head.gid_map[0] = (struct ks_id_range){ KS_BOX_UID, KS_BOX_UID, 1 };
+	plan->head.uid_map[0] = (struct ks_id_range){ box_uid, KS_BOX_UID, 1 };
+	plan->head.gid_map[0] = (struct ks_id_range){ box_gid, KS_BOX_UID, 1 };
 	plan->head.map_count = 1;
 }
 
@@ -80,6 +84,15 @@ int ks_plan_dir(struct ks_plan *plan, const char *target, unsigned mode, struct 
 
 	if (step)
 		step->mode = mode;
+	return step ? 0 : -1;
+}
+
+int ks_plan_place(struct ks_plan *plan, const char *target, struct ks_error *err)
+{
+	struct ks_step *step = add_step(plan, KS_STEP_DIR, KS_STEP_OPTIONAL, target, err);
+
+	if (step)
+		step->mode = 0755;
 	return step ? 0 : -1;
 }
 
@@ -134,6 +147,23 @@ int ks_plan_mask(struct ks_plan *plan, const char *target, struct ks_error *err)
 int ks_plan_set_hostname(struct ks_plan *plan, const char *name, struct ks_error *err)
 {
 	plan->head.hostname = add_string(plan, name);
+	return plan->strings.failed ? ks_fail(err, KS_E_INTERNAL, "out of memory") : 0;
+}
+
+int ks_plan_set_apparmor(struct ks_plan *plan, const char *profile, struct ks_error *err)
+{
+	plan->head.apparmor = add_string(plan, profile);
+	return plan->strings.failed ? ks_fail(err, KS_E_INTERNAL, "out of memory") : 0;
+}
+
+int ks_plan_set_filter(struct ks_plan *plan, const struct ks_filter *filter, struct ks_error *err)
+{
+	while (plan->strings.len % 8 && !plan->strings.failed)
+		ks_buf_char(&plan->strings, '\0');
+	plan->head.filter = (uint32_t)plan->strings.len;
+	plan->head.filter_count = filter->count;
+	ks_buf_add(&plan->strings, filter->code, filter->count * sizeof(*filter->code));
+	ks_buf_char(&plan->strings, '\0'); /* the strings end with one */
 	return plan->strings.failed ? ks_fail(err, KS_E_INTERNAL, "out of memory") : 0;
 }
 
@@ -259,6 +289,17 @@ int ks_plan_pack(const struct ks_plan *plan, struct ks_error *err)
 	return KS_TAKE_FD(fd);
 }
 
+/* tree.c takes what follows the first slash of a path in the box. What the template has mounted (AGAIN) only a box sees. */
+static bool step_is_sound(const struct ks_plan_view *view, const struct ks_step *step)
+{
+	const uint32_t len = view->head->strings_len;
+
+	return step->kind < KS_COUNT(kind_names) && step->fd >= -1 && step->fd < KS_MSG_FDS && step->target < len &&
+	       step->source < len && step->text < len && step->text_len < len - step->text &&
+	       view->strings[step->target] == '/' && (step->kind != KS_STEP_BIND || view->strings[step->source] == '/') &&
+	       (!(step->flags & KS_STEP_AGAIN) || step->flags & KS_STEP_BOX);
+}
+
 static bool view_is_sound(const struct ks_plan_view *view, size_t size)
 {
 	const struct ks_plan_head *head = view->head;
@@ -267,15 +308,13 @@ static bool view_is_sound(const struct ks_plan_view *view, size_t size)
 	    head->strings_len == 0 ||
 	    size != sizeof(*head) + head->step_count * sizeof(struct ks_step) + head->strings_len ||
 	    view->strings[head->strings_len - 1] != '\0' || head->hostname >= head->strings_len ||
-	    head->fail_step >= head->strings_len)
+	    head->fail_step >= head->strings_len || head->apparmor >= head->strings_len || head->filter % 8 != 0 ||
+	    head->filter_count > BPF_MAXINSNS || head->filter > head->strings_len ||
+	    head->filter_count * sizeof(struct sock_filter) > head->strings_len - head->filter)
 		return false;
-	for (uint32_t i = 0; i < head->step_count; i++) {
-		const struct ks_step *step = &view->steps[i];
-		if (step->target >= head->strings_len || step->source >= head->strings_len ||
-		    step->text >= head->strings_len || step->text_len >= head->strings_len - step->text ||
-		    step->kind >= KS_COUNT(kind_names) || step->fd < -1 || step->fd >= KS_MSG_FDS)
+	for (uint32_t i = 0; i < head->step_count; i++)
+		if (!step_is_sound(view, &view->steps[i]))
 			return false;
-	}
 	return true;
 }
 
@@ -302,6 +341,13 @@ int ks_plan_open(int fd, struct ks_plan_view *ret, struct ks_error *err)
 damaged:
 	(void)munmap((void *)(uintptr_t)map, size);
 	return ks_fail(err, KS_E_INTERNAL, "the plan is damaged");
+}
+
+struct ks_filter ks_plan_filter(const struct ks_plan_view *view)
+{
+	const void *code = view->strings + view->head->filter; /* aligned: ks_plan_open() has looked */
+
+	return (struct ks_filter){ (struct sock_filter *)(uintptr_t)code, (unsigned short)view->head->filter_count };
 }
 
 void ks_plan_close(struct ks_plan_view *view)

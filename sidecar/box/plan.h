@@ -9,12 +9,15 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "filter.h"
 #include "msg.h"
 
 #define KS_BOX_UID 1000u
 #define KS_RANGE_START 2000000000u /* a root sidecar: box id n is host id KS_RANGE_START + n */
 #define KS_RANGE_COUNT 65536u
 #define KS_PLAN_STEPS 512
+#define KS_CODE_DIR "/run/code"	   /* private to each box: the code's files */
+#define KS_HOME_DIR "/home/sandbox" /* private to each box: HOME */
 #define KS_EMPTY_DIR "/run/kern/empty" /* in every box's root: what a masked directory shows */
 #define KS_PLAN_MAX ((size_t)4 << 20)
 
@@ -38,7 +41,7 @@ enum ks_step_kind {
 #define KS_STEP_DEVICE 4u  /* bind: a device node of ours; every other bind is nodev */
 #define KS_STEP_COVER 16u  /* bind: the source is a file of our own root */
 #define KS_STEP_AGAIN 32u  /* bind, in a box: what the template has at `source`, at a place that the box's own mounts have covered */
-#define KS_STEP_OPTIONAL 8u /* mask: a kernel without that file is fine */
+#define KS_STEP_OPTIONAL 8u /* mask: a kernel without that file is fine. dir: one that is there is, too */
 
 struct ks_step {
 	uint32_t kind, flags;
@@ -56,7 +59,12 @@ struct ks_plan_head {
 	uint32_t map_count;
 	struct ks_id_range uid_map[4], gid_map[4];
 	uint32_t hostname, fail_step; /* strings; fail_step only in test builds */
-	uint32_t unused;	      /* the steps behind it hold 64-bit numbers */
+	uint32_t box_uid, box_gid;    /* who the command is */
+	uint32_t shares_network;      /* no network namespace of its own */
+	uint32_t apparmor;	      /* string; a profile's name, or "" */
+	uint32_t filter, filter_count; /* the allowlist as BPF: offset among the strings, a multiple of 8; instructions */
+	uint32_t unused;	      /* what follows holds 64-bit numbers */
+	uint64_t keep_caps;	      /* bit mask of capabilities that the command keeps; 0: none */
 };
 _Static_assert(sizeof(struct ks_plan_head) % 8 == 0, "the steps would lie across their alignment");
 
@@ -73,12 +81,14 @@ struct ks_plan {
 /* `is_root`: the sidecar has real root's powers, so trees are cloned and pinned here; else the template reopens them by path. */
 void ks_plan_init(struct ks_plan *plan, bool is_root);
 void ks_plan_free(struct ks_plan *plan);
-/* Box id 1000 becomes `owner` outside, everything else lies in the unused high range (root), or is not mapped at all (user). */
-void ks_plan_map_ids(struct ks_plan *plan, uid_t owner_uid, gid_t owner_gid);
+/* The box's user (below KS_RANGE_COUNT) becomes `owner` outside, everything else lies in the unused high range (root), or is not mapped at all (user). */
+void ks_plan_map_ids(struct ks_plan *plan, uid_t box_uid, gid_t box_gid, uid_t owner_uid, gid_t owner_gid);
 
 /* Each returns 0 or -1 with err (out of room, or the kernel's reason). Targets are absolute paths in the box. */
 int ks_plan_dir(struct ks_plan *plan, const char *target, unsigned mode, struct ks_error *err);
 int ks_plan_file(struct ks_plan *plan, const char *target, const char *text, struct ks_error *err);
+/* A directory there, if there is none; one that lies in an image or a workspace is not made but refused. */
+int ks_plan_place(struct ks_plan *plan, const char *target, struct ks_error *err);
 int ks_plan_symlink(struct ks_plan *plan, const char *target, const char *to, struct ks_error *err);
 /* `fd` is an O_PATH descriptor of the source (stays the caller's), `path` its canonical name. `idmap`: a user namespace whose map
  * the mount gets (root only), or -1. */
@@ -94,6 +104,8 @@ int ks_plan_proc(struct ks_plan *plan, struct ks_error *err);
 int ks_plan_devpts(struct ks_plan *plan, struct ks_error *err);
 int ks_plan_mask(struct ks_plan *plan, const char *target, struct ks_error *err);
 int ks_plan_set_hostname(struct ks_plan *plan, const char *name, struct ks_error *err);
+int ks_plan_set_apparmor(struct ks_plan *plan, const char *profile, struct ks_error *err);
+int ks_plan_set_filter(struct ks_plan *plan, const struct ks_filter *filter, struct ks_error *err);
 int ks_plan_set_fail_step(struct ks_plan *plan, const char *name, struct ks_error *err);
 
 /* One step a line, for people and for a golden test; host-dependent numbers are left out. */
@@ -111,6 +123,8 @@ struct ks_plan_view {
 };
 int ks_plan_open(int fd, struct ks_plan_view *ret, struct ks_error *err);
 void ks_plan_close(struct ks_plan_view *view);
+/* The allowlist inside the plan; valid as long as the view. */
+struct ks_filter ks_plan_filter(const struct ks_plan_view *view);
 const char *ks_plan_string(const struct ks_plan_view *view, uint32_t offset);
 const char *ks_step_name(uint32_t kind);
 

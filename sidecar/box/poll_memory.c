@@ -8,7 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "plan.h"
 
 static ssize_t read_proc(const char *pid, const char *file, char *text, size_t size)
 {

@@ -4,8 +4,6 @@
 
 #include <stdint.h>
 
-#define KS_CODE_DIR "/run/code"
-
 /* Bytes of anonymous and shared memory, shared pages counted once over all processes, plus what lies in the box's tmpfs mounts.
  * An upper bound does (pages shared by processes counted for each) while it is not above `enough`: that one costs a twentieth. */
 uint64_t ks_box_memory(uint64_t enough);

@@ -17,8 +17,12 @@ static int fail_step(struct ks_error *err, const struct ks_plan_view *plan, cons
 	char name[40];
 
 	(void)snprintf(name, sizeof(name), "%s %.30s", ks_step_name(step->kind), ks_plan_string(plan, step->target));
-	(void)ks_fail_errno(err, KS_E_START_FAILED, sys_errno, "cannot set up %s in the box",
+	/* what a request named, in a place where nothing may be made */
+	const bool named = sys_errno == ENOENT && (step->kind == KS_STEP_BIND || step->kind == KS_STEP_DIR);
+	(void)ks_fail_errno(err, named ? KS_E_MOUNT_REFUSED : KS_E_START_FAILED, sys_errno, "cannot set up %s in the box",
 			    ks_plan_string(plan, step->target));
+	if (named)
+		(void)ks_error_hint(err, "a mount point inside the image or the workspace must exist: make it there, or use another target");
 	return ks_error_step(err, name);
 }
 
@@ -161,6 +165,12 @@ static int place(const struct ks_plan_view *plan, const struct ks_step *step, in
 
 	switch ((enum ks_step_kind)step->kind) {
 	case KS_STEP_DIR:
+		if (step->flags & KS_STEP_OPTIONAL) {
+			rc = open_target(target, true);
+			if (rc >= 0)
+				(void)close(rc);
+			return rc < 0 ? rc : 0;
+		}
 		rc = make_parents(target);
 		return rc < 0 ? rc : mkdir(target + 1, step->mode) < 0 ? -errno : 0;
 	case KS_STEP_FILE:

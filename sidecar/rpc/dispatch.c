@@ -250,7 +250,7 @@ static int check_phase(const struct ks_server *server, const struct ks_method *m
 
 	if (server->phase == KS_PHASE_NEW && !initialize && !method->before_initialize) {
 		(void)ks_fail(err, KS_E_NOT_INITIALIZED, "%s came before initialize", method->name);
-		return ks_error_hint(err, "send initialize {\"protocolVersion\":1} first");
+		return ks_error_hint(err, "send initialize first: {\"protocolVersion\":1,\"client\":{\"name\":\"…\",\"version\":\"…\"}}");
 	}
 	if (server->phase != KS_PHASE_NEW && initialize)
 		return ks_fail(err, KS_E_INVALID_REQUEST, "initialize was sent twice");

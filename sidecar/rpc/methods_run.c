@@ -130,7 +130,7 @@ static int open_run(struct run *run, const struct ks_run_params *params, bool is
 	size_t code_len, stdin_len;
 
 	if (params->session_id) {
-		session = ks_session_find(app->core, params->session_id, err);
+		session = ks_session_find(app->core, params->session_id, true, err);
 		if (!session)
 			return -1;
 	}

@@ -1,6 +1,8 @@
 /* methods_session.c: session/open, session/close, session/list. */
+#include <stdio.h>
 #include <string.h>
 
+#include "box/landlock.h"
 #include "proto/write.h"
 #include "rpc/app.h"
 #include "session/call.h"
@@ -20,10 +22,6 @@ static void write_limit(struct ks_buf *json, const char *key, int64_t value, con
 	enum ks_enforced enforced = wanted ? status->enforced[kind] : KS_ENFORCED_NONE;
 	const char *reason = wanted ? status->reason[kind] : session->limits.enforce ? "uncapped" : "enforceLimits is false";
 
-	if (wanted && kind == KS_LIMIT_PIDS && enforced != KS_ENFORCED_KERNEL) {
-		enforced = KS_ENFORCED_KERNEL; /* RLIMIT_NPROC in a user namespace of the box's own */
-		reason = "";
-	}
 	ks_write_key(json, key);
 	ks_write_open(json, '{');
 	if (value > 0)
@@ -51,6 +49,33 @@ static void write_ids(struct ks_buf *json, const struct ks_session *session)
 		ks_write_key_string(json, "reason", "the workspace is an id-mapped mount");
 	ks_write_close(json, '}');
 	ks_write_close(json, '}');
+}
+
+static void write_effective(struct ks_buf *json, const char *key, const char *value, const char *enforced, const char *reason)
+{
+	ks_write_key(json, key);
+	ks_write_open(json, '{');
+	ks_write_key_string(json, "value", value);
+	ks_write_key_string(json, "enforced", enforced);
+	ks_write_key_string(json, "reason", reason);
+	ks_write_close(json, '}');
+}
+
+/* What a request has weakened or strengthened by name shows here. */
+static void write_posture(struct ks_buf *json, const struct ks_session *session)
+{
+	const int abi = ks_landlock_abi();
+	char value[24];
+
+	(void)snprintf(value, sizeof(value), "%016llx", (unsigned long long)session->keep_caps);
+	write_effective(json, "capabilities", value, "kernel", NULL);
+	write_effective(json, "network", session->network ? "host" : "none", session->network ? "none" : "kernel",
+			session->network ? "network:true" : NULL);
+	write_effective(json, "seccomp", session->untrusted ? "untrusted" : "default", "kernel", NULL);
+	if (session->apparmor)
+		write_effective(json, "apparmor", session->apparmor, "kernel", NULL);
+	(void)snprintf(value, sizeof(value), "%d", abi);
+	write_effective(json, "landlock", value, abi ? "kernel" : "none", abi ? NULL : "this kernel has no Landlock, or ABI 1 only");
 }
 
 static void write_image(struct ks_buf *json, struct ks_session *session)
@@ -84,6 +109,7 @@ static void write_session(struct ks_buf *json, struct ks_session *session)
 	write_limit(json, "pids", session->limits.pids, session, KS_LIMIT_PIDS);
 	write_limit(json, "cpusMilli", session->limits.cpus_milli, session, KS_LIMIT_CPU);
 	write_ids(json, session);
+	write_posture(json, session);
 	ks_write_close(json, '}');
 	ks_write_key(json, "notes");
 	ks_write_open(json, '[');
@@ -152,7 +178,7 @@ static void session_close(void *arg, struct ks_request *request, const void *par
 	const struct ks_handle_params *p = params;
 	struct ks_app *app = arg;
 	struct ks_error err;
-	struct ks_session *session = ks_session_find(app->core, p->session_id, &err);
+	struct ks_session *session = ks_session_find(app->core, p->session_id, false, &err);
 
 	if (session)
 		ks_session_close(session, on_closed, request);

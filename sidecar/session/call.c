@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "box/poll_memory.h"
 #include "session/posture.h"
 
 #define RESULT_FD 3
@@ -285,8 +284,8 @@ static size_t add_words(const char **to, size_t at, char *const *words)
 }
 
 /* Later ones win: ours, the plugin's, the session's, the call's. */
-static int build_environment(struct ks_call *call, const struct ks_prepared *prepared, const char ***ret, struct ks_buf *room,
-			     struct ks_error *err)
+static int build_environment(struct ks_call *call, const struct ks_prepared *prepared, const char *cwd, const char ***ret,
+			     struct ks_buf *room, struct ks_error *err)
 {
 	const struct ks_pairs *requested[] = { &call->session->env, &call->params->env };
 	size_t max = 64 + prepared->env_count + requested[0]->count + requested[1]->count, count = 0;
@@ -299,9 +298,12 @@ static int build_environment(struct ks_call *call, const struct ks_prepared *pre
 		offsets[count++] = room->len;
 		ks_buf_add(room, *e, strlen(*e) + 1);
 	}
-	offsets[count++] = room->len;
-	ks_buf_printf(room, "PWD=%s", call->session->workspace_target);
-	ks_buf_char(room, '\0');
+	const char *const own[][2] = { { "PWD", cwd }, { "USER", call->session->user_name }, { "LOGNAME", call->session->user_name } };
+	for (size_t i = 0; i < KS_COUNT(own); i++) {
+		offsets[count++] = room->len;
+		ks_buf_printf(room, "%s=%s", own[i][0], own[i][1]);
+		ks_buf_char(room, '\0');
+	}
 	for (size_t i = 0; i < prepared->env_count; i++) {
 		offsets[count++] = room->len;
 		ks_buf_add(room, prepared->env[i], strlen(prepared->env[i]) + 1);
@@ -367,7 +369,7 @@ static int claim_with(struct ks_call *call, const struct ks_prepared *prepared, 
 	KS_AUTOFREE const char **argv = NULL;
 	KS_AUTOFREE char *cwd = ks_session_resolve_cwd(call->session, call->params->cwd, err);
 
-	if (!cwd || build_environment(call, prepared, &env, &room, err) < 0)
+	if (!cwd || build_environment(call, prepared, cwd, &env, &room, err) < 0)
 		return -1;
 	argv = calloc(prepared->argc + call->params->argv.count + 1, sizeof(*argv));
 	if (!argv)
@@ -524,8 +526,9 @@ static void start(struct ks_call *call)
 	call->made_us = ks_now_us();
 	call->state = KS_CALL_OPENING;
 	if (!call->throwaway) {
-		in_session(call);
-		return;
+		if (call->session->state == KS_SESSION_OPEN)
+			in_session(call);
+		return; /* else ks_calls_session_opened() goes on here, or the session's failure ends it */
 	}
 	if (ks_session_open(core, &call->params->session, true, on_session_opened, call, &call->session, &err) < 0) {
 		if (call->params->has_session && err.pointer[0]) {
@@ -535,6 +538,16 @@ static void start(struct ks_call *call)
 		}
 		call->session = NULL;
 		fail(call, &err);
+	}
+}
+
+void ks_calls_session_opened(struct ks_session *session)
+{
+	for (struct ks_list *n = session->calls.next, *next; n != &session->calls; n = next) {
+		struct ks_call *call = KS_ENTRY(n, struct ks_call, session_node);
+		next = n->next;
+		if (call->state == KS_CALL_OPENING)
+			in_session(call);
 	}
 }
 
@@ -561,7 +574,7 @@ static int check(struct ks_core *core, const struct ks_session *session, const s
 		*err = core->engine_error;
 		return -1;
 	}
-	if (session && session->state != KS_SESSION_OPEN)
+	if (session && session->state == KS_SESSION_CLOSING)
 		return ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/sessionId", "session %s is closing", session->id);
 	if (params->run_id && ks_call_find(core, params->run_id, false, &ignored))
 		return ks_fail_at(err, KS_E_DUPLICATE_HANDLE, "/runId", "run %s has not ended yet", params->run_id);

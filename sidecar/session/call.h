@@ -131,6 +131,7 @@ const char *ks_fault_name(enum ks_fault_type fault);
 
 /* ---- for core.c and session.c ---- */
 void ks_calls_start_queued(struct ks_core *core);
+void ks_calls_session_opened(struct ks_session *session); /* those that came before it was */
 void ks_calls_cancel_session(struct ks_session *session);
 void ks_calls_cancel_queued(struct ks_core *core); /* those without a session */
 void ks_calls_forget_session(struct ks_session *session); /* their output goes with it */

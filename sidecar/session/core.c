@@ -51,13 +51,18 @@ static void sweep_step(struct ks_chore *chore)
 	free(sweep);
 }
 
+static void sweep_drop(struct ks_chore *chore)
+{
+	free(KS_ENTRY(chore, struct sweep, chore));
+}
+
 static void start_sweep(struct ks_core *core)
 {
 	struct sweep *sweep = calloc(1, sizeof(*sweep));
 
 	if (!sweep)
 		return;
-	*sweep = (struct sweep){ .chore.step = sweep_step, .core = core };
+	*sweep = (struct sweep){ .chore = { .step = sweep_step, .drop = sweep_drop }, .core = core };
 	ks_core_add_chore(core, &sweep->chore);
 }
 
@@ -155,8 +160,14 @@ void ks_core_free(struct ks_core *core)
 	struct ks_error err;
 
 	ks_calls_forget_all(core);
-	while (!ks_list_empty(&core->chores))
-		ks_list_remove(core->chores.next); /* the state directory goes as a whole, below */
+	while (!ks_list_empty(&core->sessions))
+		ks_session_forget(KS_ENTRY(core->sessions.next, struct ks_session, node));
+	while (!ks_list_empty(&core->chores)) { /* the state directory goes as a whole, below */
+		struct ks_chore *chore = KS_ENTRY(core->chores.next, struct ks_chore, node);
+		ks_list_remove(&chore->node);
+		if (chore->drop)
+			chore->drop(chore);
+	}
 	uv_close((uv_handle_t *)&core->slicer, NULL);
 	uv_close((uv_handle_t *)&core->coarse, NULL);
 	int rc = 0;

@@ -26,6 +26,7 @@ struct ks_call;
 /* Work that goes on in slices while the loop has other things to do, too. */
 struct ks_chore {
 	struct ks_list node;
+	void (*drop)(struct ks_chore *chore); /* frees it, unfinished; NULL: somebody else does */
 	void (*step)(struct ks_chore *chore); /* one slice of KS_SLICE_US; when done it takes the node out of the list */
 };
 

@@ -1,15 +1,18 @@
 #include "session/doctor.h"
 
 #include <json-c/json.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
+#include <sys/statvfs.h>
 
 #include "proto/messages.h"
 #include "proto/scan.h"
 #include "proto/tables.h"
-#include "proto/write.h"
 #include "session/call.h"
+#include "session/doctor_checks.h"
+
+#define DEFAULT_MEMORY_MB 512 /* of session/open */
 
 struct doctor {
 	struct ks_core *core;
@@ -17,108 +20,134 @@ struct doctor {
 	void *arg;
 	struct ks_run_params params;
 	struct ks_call *call;
-	struct ks_buf json;
-	bool ok;
 };
 
-enum status { OK, WARN, FAIL };
+/* ---- facts about the sidecar itself ---- */
 
-static void add(struct doctor *doctor, const char *id, enum status status, const char *found, const char *wanted, const char *fix)
+/* The strings that the facts point to. */
+struct own {
+	char cwd[PATH_MAX], program[PATH_MAX];
+};
+
+static void collect(struct own *own, struct ks_doctor_facts *ret)
 {
-	static const char *const names[] = { "ok", "warn", "fail" };
+	ssize_t n = readlink("/proc/self/exe", own->program, sizeof(own->program) - 1);
 
-	doctor->ok &= status != FAIL;
-	ks_write_open(&doctor->json, '{');
-	ks_write_key_string(&doctor->json, "id", id);
-	ks_write_key_string(&doctor->json, "status", names[status]);
-	ks_write_key_string(&doctor->json, "found", found);
-	ks_write_key_string(&doctor->json, "wanted", wanted && wanted[0] ? wanted : NULL);
-	ks_write_key_string(&doctor->json, "fix", fix && fix[0] ? fix : NULL);
-	ks_write_close(&doctor->json, '}');
+	own->program[n > 0 ? n : 0] = '\0';
+	if (!getcwd(own->cwd, sizeof(own->cwd)))
+		(void)snprintf(own->cwd, sizeof(own->cwd), "/");
+	*ret = (struct ks_doctor_facts){ .root = "", .uid = geteuid(), .cwd = own->cwd, .program = n > 0 ? own->program : NULL,
+					 .runtime_dir = getenv("XDG_RUNTIME_DIR"), .runs = KS_RUNS_DEFAULT,
+					 .memory_mb = DEFAULT_MEMORY_MB };
 }
 
-/* seccomp(2): SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV came with 5.19; everything else we need is older. */
-static void check_kernel(struct doctor *doctor)
+static void collect_core(const struct ks_core *core, struct ks_doctor_facts *facts)
 {
-	struct utsname name;
-	int major = 0, minor = 0;
+	struct statvfs fs;
 
-	(void)uname(&name);
-	(void)sscanf(name.release, "%d.%d", &major, &minor);
-	bool good = major > 5 || (major == 5 && minor >= 19);
-	add(doctor, "kernel", good ? OK : FAIL, name.release, good ? NULL : "Linux 5.19 or later",
-	    good ? NULL : "update the kernel: older ones lack a part of seccomp notification that the sandbox needs");
+	facts->runs = core->max_runs;
+	facts->limits = core->engine ? ks_engine_limits(core->engine) : NULL;
+	facts->state_path = ks_state_path(core->state);
+	if (fstatvfs(ks_state_fd(core->state), &fs) == 0)
+		facts->state_free = (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-static void check_limits(struct doctor *doctor)
-{
-	static const char *const ids[] = { "limit_memory", "limit_pids", "limit_cpu" };
-	const struct ks_cgroup_status *status = ks_engine_limits(doctor->core->engine);
-	char found[256];
+/* ---- what it would run ---- */
 
-	for (int kind = 0; kind < KS_LIMIT_KINDS; kind++) {
-		bool kernel = status->enforced[kind] == KS_ENFORCED_KERNEL;
-		(void)snprintf(found, sizeof(found), "%s (cgroup %s)%s%s", ks_enforced_name(status->enforced[kind]), status->backend,
-			       status->reason[kind][0] ? ": " : "", status->reason[kind]);
-		add(doctor, ids[kind], kernel ? OK : WARN, found, kernel ? NULL : "kernel",
-		    kernel ? NULL : "start the sidecar in a cgroup that is delegated to its user: systemd-run --user --scope "
-				    "-p Delegate=yes kern-sidecar --stdio, or as root with the cgroup hierarchies mounted writable");
-	}
-}
-
-static void check_plugins(struct doctor *doctor)
+static void check_plugins(const struct ks_core *core, struct ks_checks *checks)
 {
-	const struct ks_plugins *plugins = doctor->core->plugins;
+	const struct ks_plugins *plugins = core->plugins;
 	const struct ks_language *language = NULL;
-	KS_AUTOBUF struct ks_buf names = { 0 };
+	struct ks_check *check = ks_check_new(checks, "languages");
+	KS_AUTOBUF struct ks_buf names = { 0 }, refused = { 0 };
+	size_t count = 0;
 
 	while ((language = ks_plugins_next_language(plugins, language)))
 		ks_buf_printf(&names, "%s%s", names.len ? " " : "", language->api.name);
 	ks_buf_char(&names, '\0');
-	if (names.failed)
-		return;
-	add(doctor, "languages", names.len > 1 ? OK : FAIL, names.len > 1 ? names.data : "none", NULL,
-	    names.len > 1 ? NULL : "install the plugins beside the program, or name their directory with --plugin-dir");
-	for (struct ks_list *n = plugins->refused.next; n != &plugins->refused; n = n->next) {
-		const struct ks_refused *refused = KS_ENTRY(n, struct ks_refused, node);
-		char found[512];
-		(void)snprintf(found, sizeof(found), "%.200s was refused: %.200s", refused->path, refused->reason);
-		add(doctor, "plugin", WARN, found, NULL, "mend or remove it");
+	ks_check_wanted(check, "at least one");
+	ks_check_fix(check, "install the plugins beside the program, or name their directory with --plugin-dir");
+	ks_check_found(check, names.len > 1 ? KS_CHECK_OK : KS_CHECK_FAIL, "%s", names.len > 1 ? names.data : "none");
+
+	check = ks_check_new(checks, "plugins");
+	for (struct ks_list *n = plugins->refused.next; n != &plugins->refused; n = n->next, count++) {
+		const struct ks_refused *plugin = KS_ENTRY(n, struct ks_refused, node);
+		ks_buf_printf(&refused, "%s%.150s (%.150s)", count ? "; " : "", plugin->path, plugin->reason);
 	}
+	ks_buf_char(&refused, '\0');
+	ks_check_wanted(check, "none refused");
+	ks_check_fix(check, "mend or remove them; plugin/list has every reason in full");
+	ks_check_found(check, count ? KS_CHECK_WARN : KS_CHECK_OK, "%s%s", count ? "refused: " : "none refused",
+		       count && !refused.failed ? refused.data : "");
 }
 
-static void check_interpreters(struct doctor *doctor)
+static void check_interpreters(const struct ks_core *core, struct ks_checks *checks)
 {
 	const struct ks_language *language = NULL;
 	struct ks_image *image = NULL;
 	struct ks_error err;
+	struct ks_check *check = ks_check_new(checks, "image_host");
 
+	ks_check_wanted(check, "a root file system made of the host's /usr");
 	if (ks_image_open(NULL, &image, &err) < 0) {
-		add(doctor, "image_host", FAIL, err.text, NULL, err.hint);
+		ks_check_fix(check, "%s", err.hint[0] ? err.hint : "name another image: \"dir:/path/to/rootfs\"");
+		ks_check_found(check, KS_CHECK_FAIL, "%s", err.text);
 		return;
 	}
-	while ((language = ks_plugins_next_language(doctor->core->plugins, language))) {
-		char id[64], *path = NULL;
+	ks_check_found(check, KS_CHECK_OK, "/usr and what belongs to it");
+	while ((language = ks_plugins_next_language(core->plugins, language))) {
+		char id[64];
+		KS_AUTOFREE char *path = NULL;
 		(void)snprintf(id, sizeof(id), "interpreter_%s", language->api.name);
+		check = ks_check_new(checks, id);
 		bool there = ks_image_find_program(image, language->api.programs, &path, &err) == 0;
-		add(doctor, id, there ? OK : WARN, there ? path : err.text, NULL,
-		    there ? NULL : "install it under /usr, or use an image that has it");
-		free(path);
+		ks_check_wanted(check, "a program that runs it under the host's /usr");
+		ks_check_fix(check, "sudo apt-get install %s, or use an image that has it", language->api.programs[0]);
+		ks_check_found(check, there ? KS_CHECK_OK : KS_CHECK_WARN, "%s", there ? path : err.text);
 	}
 	ks_image_free(image);
 }
 
-static void finish(struct doctor *doctor)
+/* ---- the report ---- */
+
+static void finish(struct doctor *doctor, const struct ks_error *probe, int64_t start_us)
 {
-	if (doctor->core->engine)
-		check_limits(doctor);
-	check_plugins(doctor);
-	check_interpreters(doctor);
-	ks_write_close(&doctor->json, ']');
-	doctor->done(doctor->arg, doctor->ok, &doctor->json);
+	struct ks_checks *checks = malloc(sizeof(*checks));
+	KS_AUTOBUF struct ks_buf json = { 0 };
+	struct ks_doctor_facts facts;
+	struct own own;
+
+	if (!checks)
+		abort();
+	collect(&own, &facts);
+	collect_core(doctor->core, &facts);
+	facts.probe = probe;
+	facts.start_us = start_us;
+	ks_doctor_examine(&facts, checks);
+	check_plugins(doctor->core, checks);
+	check_interpreters(doctor->core, checks);
+	ks_checks_write(checks, &json);
+	bool ok = ks_checks_ok(checks);
+	free(checks);
+	doctor->done(doctor->arg, ok, &json);
 	ks_params_free(&ks_run_argv_params, &doctor->params);
-	ks_buf_free(&doctor->json);
 	free(doctor);
+}
+
+void ks_doctor_without_core(const struct ks_error *why, struct ks_buf *ret_checks)
+{
+	struct ks_checks *checks = malloc(sizeof(*checks));
+	struct ks_doctor_facts facts;
+	struct own own;
+
+	if (!checks)
+		abort();
+	collect(&own, &facts);
+	facts.probe = why;
+	facts.state_error = why->reason == KS_E_INTERNAL || why->reason == KS_E_PLUGIN_ERROR ? NULL : why;
+	ks_doctor_examine(&facts, checks);
+	ks_checks_write(checks, ret_checks);
+	free(checks);
 }
 
 /* ---- the probe: every layer of a box, once, for real ---- */
@@ -142,34 +171,27 @@ static size_t on_room(void *arg)
 	return SIZE_MAX;
 }
 
-static void add_failure(struct doctor *doctor, const struct ks_error *err)
-{
-	char found[512];
-
-	(void)snprintf(found, sizeof(found), "step '%s': %s", err->step[0] ? err->step : "?", err->text);
-	add(doctor, "box", FAIL, found, "a box with all layers starts",
-	    err->hint[0] ? err->hint : "see the step's name: the kernel refused it");
-}
-
+/* `true` ran, or the box could not do what it is for: then the outcome is the probe's error. */
 static void on_done(void *arg)
 {
 	struct doctor *doctor = arg;
-	struct ks_call *call = doctor->call;
-	char found[400];
+	const struct ks_outcome *outcome = &doctor->call->outcome;
+	bool ran = outcome->exit_code == 0 && outcome->fault == KS_FAULT_NONE;
+	const int64_t start_us = outcome->start_us;
+	struct ks_error err;
 
-	if (call->outcome.exit_code == 0 && call->outcome.fault == KS_FAULT_NONE)
-		(void)snprintf(found, sizeof(found), "started in %lld us, with every layer", (long long)call->outcome.start_us);
-	else
-		(void)snprintf(found, sizeof(found), "exit code %d: %s", call->outcome.exit_code, call->outcome.message);
-	add(doctor, "box", call->outcome.exit_code == 0 ? OK : FAIL, found, NULL, NULL);
-	ks_call_finish(call);
-	finish(doctor);
+	if (!ran) {
+		(void)ks_fail(&err, KS_E_START_FAILED, "`true` ended with exit code %d: %.250s", outcome->exit_code,
+			      outcome->message[0] ? outcome->message : "no fault");
+		(void)ks_error_step(&err, outcome->fault == KS_FAULT_EXEC_FAILED ? "exec" : "run");
+	}
+	ks_call_finish(doctor->call);
+	finish(doctor, ran ? NULL : &err, start_us);
 }
 
 static void on_failed(void *arg, const struct ks_error *err)
 {
-	add_failure(arg, err);
-	finish(arg);
+	finish(arg, err, 0);
 }
 
 static const struct ks_call_ops probe_ops = { on_started, on_output, on_room, on_done, on_failed };
@@ -191,13 +213,10 @@ void ks_doctor(struct ks_core *core, void (*done)(void *arg, bool ok, const stru
 
 	if (!doctor)
 		abort();
-	*doctor = (struct doctor){ .core = core, .done = done, .arg = arg, .ok = true };
-	ks_write_open(&doctor->json, '[');
-	check_kernel(doctor);
+	*doctor = (struct doctor){ .core = core, .done = done, .arg = arg };
 	if (decode_probe(&doctor->params, &err) < 0 ||
 	    ks_call_new(core, NULL, &doctor->params, true, "", 0, "", 0, &probe_ops, doctor, &doctor->call, &err) < 0) {
-		add_failure(doctor, &err);
-		finish(doctor);
+		finish(doctor, &err, 0);
 		return;
 	}
 	ks_calls_start_queued(core);

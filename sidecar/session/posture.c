@@ -7,26 +7,26 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "box/idmap.h"
 #include "box/init.h"
-#include "box/poll_memory.h"
+#include "session/identity.h"
+#include "session/mounts.h"
 
 #define MIB ((uint64_t)1 << 20)
 
 const char *const ks_posture_env[] = {
 	"PATH=" KS_BOX_PATH,
-	"HOME=" KS_BOX_HOME,
-	"USER=sandbox",
-	"LOGNAME=sandbox",
+	"HOME=" KS_HOME_DIR,
 	"SHELL=/bin/sh",
 	"LANG=C.UTF-8", /* en_US is often not installed, C makes programs refuse non-ASCII text */
 	"TERM=dumb",
 	"TMPDIR=/tmp",
 	/* HOME is writable, and caches land there: npm, pip, go and matplotlib fail with misleading errors otherwise */
-	"XDG_CACHE_HOME=" KS_BOX_HOME "/.cache",
-	"XDG_CONFIG_HOME=" KS_BOX_HOME "/.config",
-	"XDG_DATA_HOME=" KS_BOX_HOME "/.local/share",
-	"XDG_STATE_HOME=" KS_BOX_HOME "/.local/state",
-	"MPLCONFIGDIR=" KS_BOX_HOME "/.config/matplotlib",
+	"XDG_CACHE_HOME=" KS_HOME_DIR "/.cache",
+	"XDG_CONFIG_HOME=" KS_HOME_DIR "/.config",
+	"XDG_DATA_HOME=" KS_HOME_DIR "/.local/share",
+	"XDG_STATE_HOME=" KS_HOME_DIR "/.local/state",
+	"MPLCONFIGDIR=" KS_HOME_DIR "/.config/matplotlib",
 	NULL,
 };
 
@@ -40,15 +40,15 @@ static const char *const host_etc[] = {
 	"terminfo",	    "timezone",
 };
 
+/* Files of ours in every box's /etc. What they say depends on the session where `text` is NULL. */
 static const struct {
 	const char *path, *text;
 } own_files[] = {
-	{ "/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nsandbox:x:1000:1000::" KS_BOX_HOME ":/bin/sh\n"
-			 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
-	{ "/etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n" },
-	{ "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n" },
+	{ "/etc/passwd", NULL },
+	{ "/etc/group", NULL },
+	{ "/etc/hosts", NULL },
 	{ "/etc/hostname", "sandbox\n" },
-	{ "/etc/resolv.conf", "" },
+	{ "/etc/resolv.conf", NULL },
 	{ "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
 	{ "/etc/machine-id", "00000000000000000000000000000001\n" },
 };
@@ -67,6 +67,59 @@ static const struct {
  * mask: host root has no id in a box. */
 static const char *const proc_masks[] = { "/proc/keys",	  "/proc/key-users", "/proc/interrupts", "/proc/timer_list",
 					  "/proc/asound", "/proc/scsi",	     "/proc/acpi" };
+
+/* A small file of the host, as it is; empty when there is none. */
+static void add_host_file(struct ks_buf *text, const char *path)
+{
+	KS_AUTOCLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char room[16384];
+	ssize_t n = fd < 0 ? -1 : read(fd, room, sizeof(room));
+
+	if (n > 0)
+		ks_buf_add(text, room, (size_t)n);
+}
+
+static void write_own_file(const struct ks_session *session, const char *path, struct ks_buf *text)
+{
+	const bool other = session->box_uid != 0 && session->box_uid != KS_BOX_UID;
+
+	if (strcmp(path, "/etc/passwd") == 0) {
+		ks_buf_str(text, "root:x:0:0:root:" KS_HOME_DIR ":/bin/sh\nsandbox:x:1000:1000::" KS_HOME_DIR ":/bin/sh\n");
+		if (other)
+			ks_buf_printf(text, "%s:x:%u:%u::" KS_HOME_DIR ":/bin/sh\n", session->user_name, session->box_uid,
+				      session->box_gid);
+		ks_buf_str(text, "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
+	} else if (strcmp(path, "/etc/group") == 0) {
+		ks_buf_str(text, "root:x:0:\nsandbox:x:1000:\n");
+		if (other && session->box_gid != 0 && session->box_gid != KS_BOX_UID)
+			ks_buf_printf(text, "%s:x:%u:\n", session->user_name, session->box_gid);
+		ks_buf_str(text, "nogroup:x:65534:\n");
+	} else if (session->network) {
+		add_host_file(text, path); /* resolv.conf and hosts: names must mean there what they mean here */
+	} else if (strcmp(path, "/etc/hosts") == 0) {
+		ks_buf_str(text, "127.0.0.1 localhost sandbox\n::1 localhost\n");
+	}
+}
+
+static int plan_own_file(const struct ks_session *session, struct ks_plan *plan, size_t index, const char *target,
+			 struct ks_error *err)
+{
+	KS_AUTOBUF struct ks_buf text = { 0 };
+
+	if (own_files[index].text)
+		return ks_plan_file(plan, target, own_files[index].text, err);
+	write_own_file(session, own_files[index].path, &text);
+	ks_buf_char(&text, '\0');
+	return text.failed ? ks_fail(err, KS_E_INTERNAL, "out of memory") : ks_plan_file(plan, target, text.data, err);
+}
+
+static int plan_own_etc(const struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
+{
+	for (size_t i = 0; i < KS_COUNT(own_files); i++)
+		if (plan_own_file(session, plan, i, own_files[i].path, err) < 0)
+			return -1;
+	return 0;
+}
 
 static int bind_path(struct ks_plan *plan, int dirfd, const char *name, const char *source, const char *target, unsigned flags,
 		     struct ks_error *err)
@@ -115,13 +168,12 @@ static int plan_image(const struct ks_session *session, struct ks_plan *plan, st
 	return 0;
 }
 
-static int plan_host_etc(struct ks_plan *plan, struct ks_error *err)
+static int plan_host_etc(const struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
 {
 	char path[128];
 
-	for (size_t i = 0; i < KS_COUNT(own_files); i++)
-		if (ks_plan_file(plan, own_files[i].path, own_files[i].text, err) < 0)
-			return -1;
+	if (plan_own_etc(session, plan, err) < 0)
+		return -1;
 	for (size_t i = 0; i < KS_COUNT(host_etc); i++) {
 		(void)snprintf(path, sizeof(path), "/etc/%s", host_etc[i]);
 		KS_AUTOCLOSE int fd = open(path, O_PATH | O_CLOEXEC);
@@ -138,24 +190,19 @@ static bool has_regular(int dirfd, const char *path)
 	return fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
-/* An image brings its own /etc, read-only; where it has one of these files, ours lies over it. Its own users stay known: our line
- * for uid 1000 is put in front. */
+/* An image brings its own /etc, read-only; where it has one of these files, ours lies over it. */
 static int plan_image_etc(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
 {
 	KS_AUTOCLOSE int etc = openat(session->image->root_fd, "etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	char name[128];
 
-	if (etc < 0) {
-		for (size_t i = 0; i < KS_COUNT(own_files); i++)
-			if (ks_plan_file(plan, own_files[i].path, own_files[i].text, err) < 0)
-				return -1;
-		return 0;
-	}
+	if (etc < 0)
+		return plan_own_etc(session, plan, err);
 	for (size_t i = 0; i < KS_COUNT(own_files); i++) {
 		if (!has_regular(etc, own_files[i].path + strlen("/etc/")))
 			continue;
 		(void)snprintf(name, sizeof(name), KS_RUNNER_DIR "/etc/%s", own_files[i].path + strlen("/etc/"));
-		if (ks_plan_file(plan, name, own_files[i].text, err) < 0 ||
+		if (plan_own_file(session, plan, i, name, err) < 0 ||
 		    ks_plan_cover(plan, name, own_files[i].path, err) < 0)
 			return -1;
 	}
@@ -179,7 +226,7 @@ static int plan_dev(struct ks_plan *plan, struct ks_error *err)
 
 static int plan_runners(const struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
 {
-	const struct ks_plugins *plugins = session->core ? session->core->plugins : NULL;
+	const struct ks_plugins *plugins = session->core->plugins;
 	char target[128];
 
 	for (struct ks_list *n = plugins ? plugins->loaded.next : NULL; n && n != &plugins->loaded; n = n->next) {
@@ -197,54 +244,93 @@ static int plan_runners(const struct ks_session *session, struct ks_plan *plan, 
 }
 
 /* Where the box will mount a file system of its own over what the template has. */
-static bool is_covered(const char *target)
+static bool is_covered(const struct ks_session *session, const char *target)
 {
-	static const char *const own[] = { "/tmp/", "/home/", "/dev/shm/" };
-
-	for (size_t i = 0; i < KS_COUNT(own); i++)
-		if (strncmp(target, own[i], strlen(own[i])) == 0)
+	if (ks_path_within(target, "/home") || ks_path_within(target, "/dev/shm"))
+		return true;
+	for (size_t i = 0; i < session->tmpfs_count; i++)
+		if (ks_path_within(target, session->tmpfs[i].target))
 			return true;
 	return false;
 }
 
-#define HIDDEN_WORKSPACE KS_RUNNER_DIR "/workspace"
-
-static int plan_workspace(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
+static void hidden_place(size_t index, char place[64])
 {
-	int idmap = -1;
+	(void)snprintf(place, 64, KS_RUNNER_DIR "/mounts/%zu", index);
+}
 
-	if (session->id_mapped) {
-		idmap = ks_engine_idmap(session->core->engine, err);
-		if (idmap < 0)
-			return -1;
-	}
-	const char *target = is_covered(session->workspace_target) ? HIDDEN_WORKSPACE : session->workspace_target;
-	if (ks_plan_bind(plan, session->workspace_fd, session->workspace, target, 0, idmap, err) == 0)
-		return 0;
-	if (!session->id_mapped)
+/* Real root owns it, or somebody who is not the box's user: shown as the user's own. */
+static int bind_mapped(struct ks_session *session, struct ks_plan *plan, int fd, const char *source, const char *target,
+		       unsigned flags, uid_t from_uid, gid_t from_gid, struct ks_error *err)
+{
+	KS_AUTOCLOSE int idmap = ks_idmap_namespace(from_uid, from_gid, session->owner_uid, session->owner_gid, err);
+
+	if (idmap < 0)
 		return -1;
+	if (ks_plan_bind(plan, fd, source, target, flags, idmap, err) == 0)
+		return 0;
 	err->reason = KS_E_MOUNT_REFUSED;
-	(void)ks_error_at(err, "/workspace");
 	return ks_error_hint(err, "root owns this directory and its file system knows no id-mapped mounts: give it to an ordinary user "
 				  "(chown), or ask for mapOwner:true, which lets the code act as root on these files");
 }
 
-static uint64_t clamp(uint64_t wanted, uint64_t memory)
+static int plan_workspace(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
 {
-	return memory > 0 && wanted > memory / 2 ? memory / 2 : wanted;
+	char hidden[64];
+
+	hidden_place(0, hidden);
+	const char *target = is_covered(session, session->workspace_target) ? hidden : session->workspace_target;
+	if (!session->id_mapped)
+		return ks_plan_bind(plan, session->workspace_fd, session->workspace, target, 0, -1, err);
+	return bind_mapped(session, plan, session->workspace_fd, session->workspace, target, 0, 0, 0, err) < 0 ?
+		       ks_error_at(err, "/workspace") : 0;
+}
+
+static int plan_mount(struct ks_session *session, size_t index, struct ks_plan *plan, struct ks_error *err)
+{
+	const struct ks_session_mount *mount = &session->mounts[index];
+	unsigned flags = mount->writable ? 0 : KS_STEP_RDONLY;
+	char hidden[64];
+
+	hidden_place(index + 1, hidden);
+	const char *target = is_covered(session, mount->target) ? hidden : mount->target;
+	if (!mount->id_mapped)
+		return ks_plan_bind(plan, mount->fd, mount->source, target, flags, -1, err);
+	if (bind_mapped(session, plan, mount->fd, mount->source, target, flags, mount->owner_uid, mount->owner_gid, err) == 0)
+		return 0;
+	if (mount->writable)
+		return ks_error_at(err, "/mounts");
+	/* to read what the world may read, no id map is needed */
+	return ks_plan_bind(plan, mount->fd, mount->source, target, flags, -1, err);
+}
+
+/* What the box's own file systems have covered, once more. */
+static int plan_covered(const struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
+{
+	char hidden[64];
+
+	hidden_place(0, hidden);
+	if (is_covered(session, session->workspace_target) && ks_plan_again(plan, hidden, session->workspace_target, err) < 0)
+		return -1;
+	for (size_t i = 0; i < session->mount_count; i++) {
+		hidden_place(i + 1, hidden);
+		if (is_covered(session, session->mounts[i].target) && ks_plan_again(plan, hidden, session->mounts[i].target, err) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static int plan_box_mounts(const struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
 {
-	const uint64_t memory = (uint64_t)session->limits.memory_bytes;
+	uint64_t half = (uint64_t)session->limits.memory_bytes / 2, home = half < 64 * MIB ? half : 64 * MIB;
 
-	if (ks_plan_tmpfs(plan, "/tmp", clamp(64 * MIB, memory), 65536, 01777, err) < 0 ||
-	    ks_plan_tmpfs(plan, "/dev/shm", clamp(64 * MIB, memory), 16384, 01777, err) < 0 ||
-	    ks_plan_tmpfs(plan, "/home", clamp(64 * MIB, memory), 65536, 01777, err) < 0 ||
-	    ks_plan_tmpfs(plan, KS_CODE_DIR, 24 * MIB, 64, 01777, err) < 0 ||
-	    (is_covered(session->workspace_target) &&
-	     ks_plan_again(plan, HIDDEN_WORKSPACE, session->workspace_target, err) < 0) || ks_plan_devpts(plan, err) < 0 ||
-	    ks_plan_proc(plan, err) < 0)
+	for (size_t i = 0; i < session->tmpfs_count; i++)
+		if (ks_plan_tmpfs(plan, session->tmpfs[i].target, session->tmpfs[i].size, 65536, 01777, err) < 0)
+			return -1;
+	if (ks_plan_tmpfs(plan, "/dev/shm", session->shm_size, 16384, 01777, err) < 0 ||
+	    ks_plan_tmpfs(plan, "/home", home, 65536, 01777, err) < 0 ||
+	    ks_plan_tmpfs(plan, KS_CODE_DIR, 24 * MIB, 64, 01777, err) < 0 || plan_covered(session, plan, err) < 0 ||
+	    ks_plan_devpts(plan, err) < 0 || ks_plan_proc(plan, err) < 0)
 		return -1;
 	for (size_t i = 0; i < KS_COUNT(proc_masks); i++)
 		if (ks_plan_mask(plan, proc_masks[i], err) < 0)
@@ -257,26 +343,40 @@ static int plan_all(struct ks_session *session, struct ks_plan *plan, struct ks_
 	static const char *const dirs[] = { "/proc", "/tmp", "/home", "/run", "/run/kern", KS_EMPTY_DIR, KS_CODE_DIR };
 	const bool host = session->image->kind == KS_IMAGE_HOST;
 
-	ks_plan_map_ids(plan, session->owner_uid, session->owner_gid);
-	if (ks_plan_set_hostname(plan, "sandbox", err) < 0)
+	ks_plan_map_ids(plan, session->box_uid, session->box_gid, session->owner_uid, session->owner_gid);
+	plan->head.shares_network = session->network;
+	plan->head.keep_caps = session->keep_caps;
+	if (ks_plan_set_hostname(plan, "sandbox", err) < 0 ||
+	    (session->apparmor && ks_plan_set_apparmor(plan, session->apparmor, err) < 0))
 		return -1;
 	for (size_t i = 0; i < KS_COUNT(dirs); i++)
 		if (ks_plan_dir(plan, dirs[i], 0755, err) < 0)
 			return -1;
 	if (plan_image(session, plan, err) < 0 ||
-	    (host ? plan_host_etc(plan, err) : plan_image_etc(session, plan, err)) < 0 || plan_dev(plan, err) < 0)
+	    (host ? plan_host_etc(session, plan, err) : plan_image_etc(session, plan, err)) < 0 || plan_dev(plan, err) < 0)
 		return -1;
 	if (host && (ks_plan_dir(plan, "/var", 0755, err) < 0 || ks_plan_symlink(plan, "/var/tmp", "/tmp", err) < 0))
 		return -1;
 	if (plan_runners(session, plan, err) < 0 || plan_workspace(session, plan, err) < 0)
 		return -1;
+	for (size_t i = 0; i < session->mount_count; i++)
+		if (plan_mount(session, i, plan, err) < 0)
+			return -1;
+	for (size_t i = 0; i < session->tmpfs_count; i++)
+		if (ks_plan_place(plan, session->tmpfs[i].target, err) < 0)
+			return -1;
 	return plan_box_mounts(session, plan, err);
 }
 
 int ks_posture_plan(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
 {
-	ks_plan_init(plan, ks_engine_is_root(session->core->engine));
-	return ks_plan_set_fail_step(plan, ks_engine_fail_step(session->core->engine), err) < 0 ? -1 : plan_all(session, plan, err);
+	struct ks_engine *engine = session->core->engine;
+	const struct ks_filter *filter = ks_engine_allowlist(engine, session->untrusted, err);
+
+	ks_plan_init(plan, ks_engine_is_root(engine));
+	if (!filter || ks_plan_set_filter(plan, filter, err) < 0 || ks_plan_set_fail_step(plan, ks_engine_fail_step(engine), err) < 0)
+		return -1;
+	return plan_all(session, plan, err);
 }
 
 /* ---- printing ---- */
@@ -304,11 +404,16 @@ static int print_workspace(struct ks_session *session, const struct ks_session_p
 int ks_posture_print(const struct ks_session_params *params, struct ks_buf *out, struct ks_error *err)
 {
 	int64_t memory = params->memory_mb == KS_ABSENT ? 512 : params->memory_mb;
-	struct ks_session session = { .workspace_fd = -1, .workspace_target = params->workspace_target,
-				      .limits.memory_bytes = memory << 20 };
+	struct ks_core nothing = { 0 };
+	struct ks_session session = { .core = &nothing, .workspace_fd = -1, .workspace_target = params->workspace_target,
+				      .limits = { .memory_bytes = memory << 20, .enforce = true } };
 	struct ks_plan *plan = malloc(sizeof(*plan));
 	int rc = plan ? ks_image_open(params->image, &session.image, err) : ks_fail(err, KS_E_INTERNAL, "out of memory");
 
+	if (rc == 0)
+		rc = ks_session_take_identity(&session, params, err);
+	if (rc == 0)
+		rc = ks_session_take_mounts(&session, params, err);
 	if (rc == 0)
 		rc = print_workspace(&session, params, err);
 	if (rc == 0) {
@@ -323,6 +428,8 @@ int ks_posture_print(const struct ks_session_params *params, struct ks_buf *out,
 		ks_plan_free(plan);
 	}
 	free(plan);
+	ks_session_free_mounts(&session);
+	free(session.apparmor);
 	ks_image_free(session.image);
 	ks_close(&session.workspace_fd);
 	free(session.workspace);

@@ -4,7 +4,6 @@
 
 #include "session/session.h"
 
-#define KS_BOX_HOME "/home/sandbox"
 #define KS_RUNNER_DIR "/run/kern"     /* one directory per language below it */
 #define KS_BOX_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

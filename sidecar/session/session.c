@@ -4,11 +4,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "session/call.h"
+#include "session/identity.h"
+#include "session/mounts.h"
 #include "session/posture.h"
 #include "workspace/policy.h"
 
@@ -55,6 +56,8 @@ static void free_session(struct ks_session *session)
 	free(session->workspace_target);
 	free(session->cwd);
 	free_pairs(&session->env);
+	ks_session_free_mounts(session);
+	free(session->apparmor);
 	free(session);
 }
 
@@ -88,9 +91,8 @@ static int check_limits(struct ks_session *session, const struct ks_session_para
 		return 0;
 	if (!params->enforce_limits)
 		return ks_fail_at(err, KS_E_INVALID_VALUE, "/requireLimits", "requireLimits contradicts enforceLimits:false");
-	/* pids: by RLIMIT_NPROC where there is no cgroup (box.h) */
 	for (int kind = 0; kind < KS_LIMIT_KINDS; kind++) {
-		if (status->enforced[kind] == KS_ENFORCED_KERNEL || kind == KS_LIMIT_PIDS || (kind == KS_LIMIT_CPU && session->limits.cpus_milli == 0))
+		if (status->enforced[kind] == KS_ENFORCED_KERNEL || (kind == KS_LIMIT_CPU && session->limits.cpus_milli == 0))
 			continue;
 		(void)ks_fail_at(err, KS_E_LIMITS_UNENFORCED, names[kind], "the kernel does not enforce this limit here: %s",
 				 status->reason[kind]);
@@ -100,40 +102,15 @@ static int check_limits(struct ks_session *session, const struct ks_session_para
 	return 0;
 }
 
-/* Which host id the box's user is. Files of the workspace then belong to the caller, and host root is nobody in the box. */
-static int choose_owner(struct ks_session *session, bool map_owner, struct ks_error *err)
-{
-	struct stat st;
-
-	session->owner_uid = geteuid();
-	session->owner_gid = getegid();
-	if (!ks_engine_is_root(session->core->engine))
-		return 0;
-	session->owner_uid = session->owner_gid = KS_RANGE_START + KS_BOX_UID;
-	if (session->workspace_private)
-		return 0;
-	if (fstat(session->workspace_fd, &st) < 0)
-		return ks_fail_errno(err, KS_E_IO, errno, "%s", session->workspace);
-	if (st.st_uid != 0 || map_owner) {
-		session->owner_uid = st.st_uid;
-		session->owner_gid = st.st_gid != 0 || map_owner ? st.st_gid : KS_RANGE_START + KS_BOX_UID;
-		if (st.st_uid == 0)
-			ks_session_add_note(session, "owner_is_root", "mapOwner: the code acts as root of this machine on the "
-								     "files of the workspace");
-		return 0;
-	}
-	session->id_mapped = true;
-	return 0;
-}
-
 static int open_workspace(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
 {
-	const uid_t owner = KS_RANGE_START + KS_BOX_UID;
+	const uid_t uid = KS_RANGE_START + session->box_uid;
+	const gid_t gid = KS_RANGE_START + session->box_gid;
 
 	session->workspace_private = params->workspace == NULL;
 	if (params->workspace)
 		return ks_workspace_open(params->workspace, session->core->state, &session->workspace, &session->workspace_fd, err);
-	return ks_private_workspace_new(session->core->state, owner, owner, &session->workspace, &session->workspace_fd, err);
+	return ks_private_workspace_new(session->core->state, uid, gid, &session->workspace, &session->workspace_fd, err);
 }
 
 static int open_image(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
@@ -250,6 +227,7 @@ static void on_ready(void *arg)
 		return;
 	session->state = KS_SESSION_OPEN;
 	finish_opening(session, NULL);
+	ks_calls_session_opened(session);
 }
 
 static void on_failed(void *arg, const struct ks_error *err)
@@ -331,7 +309,8 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 	ks_list_append(&core->sessions, &session->node);
 	if (take_params(session, params, err) < 0 || check_limits(session, params, err) < 0 ||
 	    open_image(session, params, err) < 0 || take_interpreters(session, params, err) < 0 ||
-	    open_workspace(session, params, err) < 0 || choose_owner(session, params->map_owner, err) < 0) {
+	    ks_session_take_identity(session, params, err) < 0 || ks_session_take_mounts(session, params, err) < 0 ||
+	    open_workspace(session, params, err) < 0 || ks_session_choose_owner(session, params->map_owner, err) < 0) {
 		discard(session);
 		return -1;
 	}
@@ -387,6 +366,15 @@ static void removal_step(struct ks_chore *chore)
 		finish_closing(session);
 }
 
+static void removal_drop(struct ks_chore *chore)
+{
+	struct removal *removal = KS_ENTRY(chore, struct removal, chore);
+
+	ks_remove_free(removal->remove);
+	free(removal->path);
+	free(removal);
+}
+
 /* A private workspace goes before the session says that it is closed. */
 static void remove_workspace(struct ks_session *session, bool wait)
 {
@@ -401,6 +389,7 @@ static void remove_workspace(struct ks_session *session, bool wait)
 		return;
 	}
 	removal->chore.step = removal_step;
+	removal->chore.drop = removal_drop;
 	removal->path = strdup(session->workspace);
 	removal->session = wait ? session : NULL;
 	ks_core_add_chore(session->core, &removal->chore);
@@ -412,6 +401,12 @@ static void discard(struct ks_session *session)
 {
 	if (session->workspace_private && session->workspace)
 		remove_workspace(session, false);
+	ks_list_remove(&session->node);
+	free_session(session);
+}
+
+void ks_session_forget(struct ks_session *session)
+{
 	ks_list_remove(&session->node);
 	free_session(session);
 }
@@ -451,11 +446,12 @@ void ks_session_close(struct ks_session *session, void (*closed)(void *arg), voi
 	ks_session_turn(session);
 }
 
-struct ks_session *ks_session_find(struct ks_core *core, const char *id, struct ks_error *err)
+struct ks_session *ks_session_find(struct ks_core *core, const char *id, bool opening_too, struct ks_error *err)
 {
 	for (struct ks_list *n = core->sessions.next; n != &core->sessions; n = n->next) {
 		struct ks_session *session = KS_ENTRY(n, struct ks_session, node);
-		if (strcmp(session->id, id) == 0 && session->state == KS_SESSION_OPEN && !session->throwaway)
+		const bool usable = session->state == KS_SESSION_OPEN || (opening_too && session->state == KS_SESSION_OPENING);
+		if (usable && !session->throwaway && strcmp(session->id, id) == 0)
 			return session;
 	}
 	(void)ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/sessionId", "no session %s is open", id);

@@ -14,6 +14,19 @@ struct ks_interpreter {
 	bool given;	       /* by the request; else found in the image */
 };
 
+struct ks_session_mount {
+	char *source, *target; /* canonical on the host, in the box */
+	int fd;		       /* pinned */
+	bool writable, id_mapped;
+	uid_t owner_uid; /* on the host */
+	gid_t owner_gid;
+};
+
+struct ks_session_tmpfs {
+	char *target;
+	uint64_t size; /* bytes */
+};
+
 struct ks_note {
 	char code[32], message[256];
 };
@@ -32,6 +45,17 @@ struct ks_session {
 	uid_t owner_uid; /* the host id of the box's user */
 	gid_t owner_gid;
 	bool id_mapped; /* the workspace is mounted with an id map, because real root owns it */
+	uid_t box_uid; /* who the code is in the box */
+	gid_t box_gid;
+	char user_name[65];
+	uint64_t keep_caps; /* bit mask; 0: none */
+	bool network, untrusted;
+	char *apparmor; /* profile, or NULL */
+	struct ks_session_mount *mounts; /* sorted by target */
+	size_t mount_count;
+	struct ks_session_tmpfs *tmpfs; /* sorted by target; /tmp is among them */
+	size_t tmpfs_count;
+	uint64_t shm_size;
 	struct ks_box_limits limits;
 	int64_t timeout_ms, max_output_bytes;
 	bool track_files;
@@ -40,7 +64,7 @@ struct ks_session {
 	struct ks_group *group; /* NULL before and after */
 	struct ks_list calls;	/* struct ks_call, by their session_node */
 	size_t call_count;
-	struct ks_note notes[4];
+	struct ks_note notes[6];
 	size_t note_count;
 	int64_t opened_us;
 	/* who waits */
@@ -57,10 +81,12 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 		    struct ks_session **ret, struct ks_error *err);
 /* Running calls answer `cancelled`, processes end, a private workspace is removed; then `closed` (may be NULL). */
 void ks_session_close(struct ks_session *session, void (*closed)(void *arg), void *arg);
-/* Of the open ones: NULL with err (unknown_handle at /sessionId). */
-struct ks_session *ks_session_find(struct ks_core *core, const char *id, struct ks_error *err);
+/* Of the open ones, or also of those that are about to be: NULL with err (unknown_handle at /sessionId). */
+struct ks_session *ks_session_find(struct ks_core *core, const char *id, bool opening_too, struct ks_error *err);
 /* One more template for the same posture (start: "cold"). */
 struct ks_group *ks_session_open_group(struct ks_session *session, const struct ks_group_ops *ops, void *arg, struct ks_error *err);
+/* Frees it without waiting for anybody: the sidecar ends. */
+void ks_session_forget(struct ks_session *session);
 /* A call came or went. */
 void ks_session_turn(struct ks_session *session);
 /* The interpreter for a language in this session, or NULL: not in the image. */

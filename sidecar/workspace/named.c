@@ -1,4 +1,4 @@
-/* named.c: ks_workspace_open of private.h, the workspaces that the host names. */
+/* named.c: what the host names: ks_workspace_open of private.h, ks_source_open of policy.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -104,6 +104,30 @@ int ks_workspace_open(const char *path, const struct ks_state *state, char **ret
 	KS_AUTOCLOSE int fd = got;
 	if (ks_source_check(fd, canonical, state, err) < 0)
 		return ks_error_at(err, POINTER);
+	*ret_canonical = KS_TAKE_PTR(canonical);
+	*ret_fd = KS_TAKE_FD(fd);
+	return 0;
+}
+
+int ks_source_open(const char *path, const struct ks_state *state, char **ret_canonical, int *ret_fd, struct ks_error *err)
+{
+	if (path[0] != '/' || strlen(path) >= PATH_MAX) {
+		ks_fail(err, KS_E_MOUNT_REFUSED, "the source \"%.150s\" is not an absolute path", path);
+		return ks_error_hint(err, "give the whole path of a file or directory of the host");
+	}
+	KS_AUTOFREE char *canonical = realpath(path, NULL);
+	if (!canonical) {
+		(void)ks_fail_errno(err, KS_E_MOUNT_REFUSED, errno, "the source \"%.150s\" cannot be opened", path);
+		return ks_error_hint(err, "name an existing file or directory that the user of the sidecar may reach");
+	}
+	if (ks_source_check(-1, canonical, state, err) < 0)
+		return -1;
+	int got = pin(canonical, O_PATH);
+	if (got < 0)
+		return ks_fail_errno(err, KS_E_MOUNT_REFUSED, -got, "the source \"%.150s\" cannot be opened", path);
+	KS_AUTOCLOSE int fd = got;
+	if (ks_source_check(fd, canonical, state, err) < 0)
+		return -1;
 	*ret_canonical = KS_TAKE_PTR(canonical);
 	*ret_fd = KS_TAKE_FD(fd);
 	return 0;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How long a call takes, beside what one would use instead, in the same run on the same machine.
 
-Every row is measured in interleaved rounds (one slice of each row a round), so that other load and clock changes hit all
-rows alike; compare rows of one run only. Ours go through the protocol, from the request written to the reply read;
-rivals from spawn to exit with stdout read. Rivals that are not installed are named, not left out in silence.
+Every row is measured in interleaved rounds (one slice of each row a round), so that other load and clock changes
+hit all rows alike; compare rows of one run only. Ours go through the protocol, from the request written to the
+reply read; rivals from spawn to exit with stdout read. Rivals that are not installed are named.
 
     tests/bench/bench.py [--program P] [--rounds N] [--calls N] [--json] [--only WORD]"""
 

@@ -16,7 +16,7 @@ def become_subreaper():
 
 
 def read_stat(pid):
-    """(state, ppid, start time) of a process, or None. The name in the second field may hold anything: cut at the last )."""
+    """(state, ppid, start time) of a process, or None. The second field may hold anything: cut at the last )."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rsplit(b")", 1)[1].split()

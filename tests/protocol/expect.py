@@ -27,6 +27,7 @@ CODES = {
     "start_failed": 1400,
     "mount_refused": 1401,
     "limits_unenforced": 1402,
+    "host_unsupported": 1404,
     "unknown_language": 1701,
 }
 

@@ -52,7 +52,7 @@ def test_queue_and_overload(sidecar):
 def test_limit_of_runs_holds(sidecar):
     client = sidecar(initialize={"limits": {"runs": 3}})
     session = client.call("session/open", {})
-    script = "n=$(ls -d running.* 2>/dev/null | wc -l); touch running.$$-$1; ls -d running.* | wc -l; sleep 0.1; rm running.$$-$1"
+    script = "touch running.$1; ls -d running.* | wc -l; sleep 0.1; rm running.$1"
     futures = [
         client.send("run/argv", {"argv": ["sh", "-c", script, "sh", str(i)], "sessionId": session["sessionId"]})
         for i in range(12)

@@ -83,13 +83,17 @@ def test_launcher_killed(sidecar):
 HOST = textwrap.dedent(
     """
     import json, os, subprocess, sys
-    program, word, count, named, holder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "named", sys.argv[5] == "held"
+    program, word, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    named, holder = sys.argv[4] == "named", sys.argv[5] == "held"
     sidecar = subprocess.Popen([program, "--stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     if holder:   # somebody else keeps the pipe open: EOF never comes
         subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL, stdout=sidecar.stdin, stderr=subprocess.DEVNULL)
-    hello = {"protocolVersion": 1, "client": {"name": "h", "version": "1"}, **({"processId": os.getpid()} if named else {})}
+    hello = {"protocolVersion": 1, "client": {"name": "h", "version": "1"}}
+    if named:
+        hello["processId"] = os.getpid()
     lines = [{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}]
-    lines += [{"jsonrpc": "2.0", "id": i + 1, "method": "run/argv", "params": {"argv": ["sleep", word]}} for i in range(count)]
+    run = {"jsonrpc": "2.0", "method": "run/argv", "params": {"argv": ["sleep", word]}}
+    lines += [{"id": i + 1, **run} for i in range(count)]
     for line in lines:
         sidecar.stdin.write(json.dumps(line).encode() + b"\\n")
     sidecar.stdin.flush()

@@ -66,7 +66,9 @@ def call(client, session, i):
 
 
 def test_ten_thousand_calls(sidecar, place):
-    client = sidecar(validator=None, threaded=False)  # the messages are checked by every other test; here it would be most of the time
+    client = sidecar(
+        validator=None, threaded=False
+    )  # the messages are checked by every other test; here it would be most of the time
     session = client.open()
     for i in range(WARM):
         call(client, session, i)
@@ -97,7 +99,7 @@ def test_failing_calls_leave_nothing_either(sidecar, place):
         client.run("unshare", "-Ur", "true", sessionId=session)
         client.call("session/close", {"sessionId": client.open()})
 
-    for _ in range(60):   # enough to fill what is kept on purpose: the output of the last runs
+    for _ in range(60):  # enough to fill what is kept on purpose: the output of the last runs
         round_of_failures()
     before, memory = settled(client, place), leftovers.rss_kib(client.pid)
     for _ in range(60):

@@ -144,7 +144,7 @@ def test_contract_methods_are_in_the_schema(client, validator):
 def test_schema_over_the_wire_is_the_printed_one(client, program):
     printed = json.loads(subprocess.run([program, "--print-schema"], check=True, capture_output=True).stdout)
     document = client.call("rpc/schema")["schema"]
-    if "blob" in document:   # longer than a line
+    if "blob" in document:  # longer than a line
         document = json.loads(client.text(document))
     assert document == printed
 

@@ -172,7 +172,8 @@ def test_live_is_whole_for_a_client_that_reads(client, size):
             "argv": [
                 "python3",
                 "-c",
-                f"import os, time\nfor i in range({size // 10000}):\n    os.write(1, b'%09d\\n' % i * 1000); time.sleep(0.002)",
+                f"import os, time\nfor i in range({size // 10000}):\n"
+                "    os.write(1, b'%09d\\n' % i * 1000); time.sleep(0.002)",
             ],
         },
     )

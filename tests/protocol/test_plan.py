@@ -10,12 +10,26 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LINK = re.compile(r"^template symlink /(bin|sbin|lib|lib32|lib64|libx32) -> usr/\1$")
 TREE = re.compile(r"^template bind    /(bin|sbin|lib|lib32|lib64|libx32) <- /\1 ro$")
 ETC = re.compile(r"^template bind    (/etc/[^ ]+) <- [^ ]+ ro$")
-NEVER = ("shadow", "gshadow", "sudoers", "ssh", "passwd", "group", "environment", "krb5", "NetworkManager", "wireguard", "ssl/private")
+NEVER = (
+    "shadow",
+    "gshadow",
+    "sudoers",
+    "ssh",
+    "passwd",
+    "group",
+    "environment",
+    "krb5",
+    "NetworkManager",
+    "wireguard",
+    "ssl/private",
+)
 
 
 def plan(program, environment, *flags):
     argv = [program, "run", "--plan", *flags]
-    return subprocess.run(argv, env=environment, check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
+    return subprocess.run(
+        argv, env=environment, check=True, capture_output=True, text=True, timeout=60
+    ).stdout.splitlines()
 
 
 def test_plan_is_the_golden_one(program, environment):
@@ -24,7 +38,9 @@ def test_plan_is_the_golden_one(program, environment):
         golden = file.read().splitlines()
     assert [line for line in lines if not any(rule.match(line) for rule in (LINK, TREE, ETC))] == golden
     etc = [match.group(1) for match in map(ETC.match, lines) if match]
-    assert [path for path in etc if any(path == f"/etc/{name}" or path.startswith(f"/etc/{name}/") for name in NEVER)] == []
+    assert [
+        path for path in etc if any(path == f"/etc/{name}" or path.startswith(f"/etc/{name}/") for name in NEVER)
+    ] == []
     links = [line for line in lines if LINK.match(line) or TREE.match(line)]
     assert {"bin", "lib"} <= {line.split()[2].lstrip("/") for line in links}
 

@@ -62,7 +62,8 @@ def test_program_that_cannot_run(client, path, code):
     assert result["exitCode"] == code
     message = fault(result, "exec_failed")["message"]
     assert path in message and "host" in message
-    assert result["stdout"] == result["stderr"] == ""
+    # in a build with sanitizers their runtime may speak for the command that never was
+    assert result["stdout"] == "" and (result["stderr"] == "" or "ASan" in result["stderr"])
 
 
 def test_shell_that_finds_no_program_is_no_fault(client):
@@ -116,7 +117,8 @@ def test_daemon_does_not_survive(client):
 
 def test_zombies_are_reaped(client):
     code = (
-        "import os, time\nfor _ in range(50):\n    if os.fork() == 0:\n        if os.fork() == 0: os._exit(0)\n        os._exit(0)\n"
+        "import os, time\nfor _ in range(50):\n"
+        "    if os.fork() == 0:\n        if os.fork() == 0: os._exit(0)\n        os._exit(0)\n"
         "    os.wait()\ntime.sleep(0.3)\n"
         "print(sum(' Z ' in open(f'/proc/{p}/stat').read() for p in os.listdir('/proc') if p.isdigit()))"
     )

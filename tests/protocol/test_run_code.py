@@ -103,7 +103,8 @@ def test_code_as_base64_and_blob(client):
 def test_code_is_in_no_argv_and_no_file_of_the_workspace(client):
     secret = "KERNSECRET"
     result = client.code(
-        f'# {secret}\nimport os\nprint(sum(b"{secret[:4]}" + b"{secret[4:]}" in open(f"/proc/{{p}}/cmdline","rb").read() '
+        f'# {secret}\nimport os\nword = b"{secret[:4]}" + b"{secret[4:]}"\n'
+        'print(sum(word in open(f"/proc/{p}/cmdline", "rb").read() '
         'for p in os.listdir("/proc") if p.isdigit()), os.listdir("."), os.path.isfile(__file__))'
     )
     plain(result, "0 [] True\n")
@@ -234,7 +235,8 @@ def test_own_channel_closed_or_abused(client):
     """Code may do anything to its side of the channel: the call still ends, and says what became of the channel."""
     for code in (
         "import os; os.closerange(3, 100); print('on')",
-        "import os\nfor fd in range(3, 20):\n    try: os.write(fd, b'garbage' * 100)\n    except OSError: pass\nprint('on')",
+        "import os\nfor fd in range(3, 20):\n    try: os.write(fd, b'garbage' * 100)\n"
+        "    except OSError: pass\nprint('on')",
     ):
         result = client.code(code)
         assert result["stdout"] == "on\n" and "fault" not in result

@@ -282,3 +282,22 @@ def test_bad_image(client, ref, reason):
 
 def test_image_without_programs(client, make_dir):
     refused(client.fail("session/open", {"image": f"dir:{make_dir('empty')}"}), "image_invalid", "/image")
+
+
+def test_run_that_comes_right_behind_the_open(client):
+    """Both lines in one write: the run waits for its session."""
+    opening, run = client.send_all(
+        [("session/open", {"sessionId": "s"}), ("run/argv", {"argv": ["echo", "hi"], "sessionId": "s"})]
+    )
+    assert opening.result()["sessionId"] == "s"
+    plain(run.result(), "hi\n")
+
+
+def test_run_behind_an_open_that_fails(client, make_dir):
+    bad = [{"source": make_dir("d"), "target": "/workspace/none", "mode": "ro"}]
+    opening, run = client.send_all(
+        [("session/open", {"sessionId": "s", "mounts": bad}), ("run/argv", {"argv": ["true"], "sessionId": "s"})]
+    )
+    refused(opening.error(), "mount_refused")
+    assert run.error().reason in ("cancelled", "unknown_handle")
+    assert client.call("session/list") == {"sessions": []}

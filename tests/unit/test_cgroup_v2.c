@@ -138,6 +138,22 @@ static void test_v2_old_peak(void **state)
 	ks_leaf_facts(leaf, &facts);
 	assert_true(facts.memory_peak_exact);
 	assert_int_equal(facts.memory_peak_bytes, 600000);
+	/* and so the next box gets another leaf, and no directory more */
+	char name[sizeof(leaf->name)];
+	(void)snprintf(name, sizeof(name), "%s", leaf->name);
+	const int made_before = made;
+	ks_leaf_release(cgroups, leaf);
+	assert_int_equal(made, made_before);
+	assert_int_equal(cgroups->idle_count, 1);
+	leaf = take(cgroups);
+	assert_string_not_equal(leaf->name, name);
+	assert_string_equal(got(leaf_path(leaf, "job", "memory.peak")), "0");
+	/* one that can be reset is used again */
+	limit(leaf, 1048576, 4, 0);
+	(void)snprintf(name, sizeof(name), "%s", leaf->name);
+	ks_leaf_release(cgroups, leaf);
+	leaf = take(cgroups);
+	assert_string_equal(leaf->name, name);
 	put(path_of("job/%s/self/cgroup.procs", cgroups->set), "");
 	ks_cgroups_close(cgroups);
 }

@@ -1,0 +1,10 @@
+/* landlock.h: one more layer where the kernel has it (landlock(7), Linux 5.19 for ABI 2): whatever the mounts say, nothing is written
+ * outside the places that a plan makes writable, and no abstract socket or signal reaches out of the box. */
+#pragma once
+
+#include "plan.h"
+
+/* The ABI version of this kernel; 0: none, or one too old to allow renames between directories (1). */
+int ks_landlock_abi(void);
+/* For the calling process and what it starts; needs no_new_privs. 0 or -errno. */
+int ks_landlock_restrict(const struct ks_plan_view *plan);
