@@ -11,12 +11,13 @@ codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 
 # dbus-user-session and libpam-systemd: a user manager, and sessions as sshd and login make them.
 packages=(systemd systemd-sysv dbus dbus-user-session libpam-systemd libsystemd0 login passwd util-linux mount kmod
-	procps python3-minimal python3-pytest libjson-c5 libuv1 libseccomp2 libcap2 libnettle8)
+	procps python3 python3-pytest python3-jsonschema libjson-c5 libuv1 libseccomp2 libcap2 libnettle8)
 # In this order; what is not a module of this kernel is part of it.
-modules=(virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk overlay)
+modules=(virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk overlay)
 
 stamp() { { echo "$codename"; cat build.sh; } | sha256sum; }
 
+# shellcheck disable=SC2016 # what is quoted is for the shell in there
 make_kernel() { # DIRECTORY
 	local package version found
 	package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-[0-9][^ ]*\).*/\1/p' | head -n 1)
@@ -41,9 +42,7 @@ make_kernel() { # DIRECTORY
 		for name in "${modules[@]}"; do
 			[ ! -e "$1/ramfs/modules/$name.ko" ] || echo "\$b insmod /modules/$name.ko"
 		done
-		# shellcheck disable=SC2016 # for the shell in there
-		echo 'while [ ! -b /dev/vda ]; do $b sleep 0.05; done'
-		# shellcheck disable=SC2016
+		# When it cannot, this ends, and so does the machine.
 		echo '$b mount -t ext4 /dev/vda /root && exec $b switch_root /root /sbin/init'
 	} >"$1/ramfs/init"
 	chmod 755 "$1/ramfs/init"
@@ -82,6 +81,7 @@ configure() { # ROOT
 	: >"$1/etc/fstab"
 }
 
+# shellcheck disable=SC2016 # apt's own variables
 make_root() { # DIRECTORY
 	local sources list
 	sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' | sort -u)
