@@ -19,7 +19,7 @@ struct ks_box {
 	void *arg;
 	struct ks_leaf *leaf;
 	bool polls_memory;
-	int64_t memory_bytes, nproc, cpus_milli;
+	int64_t memory_bytes, nproc, cpus_milli, file_bytes;
 	int sock, listener, init_pidfd, main_pidfd;
 	uv_poll_t sock_poll, listener_poll;
 	int handles; /* open uv handles, and one for the box itself until it is buried; freed at none */
@@ -250,6 +250,7 @@ static int prepare_leaf(struct ks_box *box, const struct ks_box_limits *limits, 
 	const unsigned enter = limits->cpus_milli > 0 ? KS_ENTER_CPU : 0;
 
 	box->memory_bytes = limits->memory_bytes;
+	box->file_bytes = limits->file_bytes;
 	box->cpus_milli = limits->cpus_milli;
 	if (!limits->enforce)
 		return 0;
@@ -317,6 +318,7 @@ static void fill_limits(const struct ks_box *box, struct ks_claim *head)
 	head->nofile = BOX_NOFILE;
 	head->nproc = (uint32_t)box->nproc;
 	head->memory_bytes = (uint64_t)box->memory_bytes;
+	head->file_bytes = (uint64_t)box->file_bytes;
 	if (box->polls_memory)
 		head->flags |= KS_CLAIM_POLL_MEMORY;
 	if (box->cpus_milli > 0)

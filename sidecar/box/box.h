@@ -11,6 +11,7 @@ struct ks_box;
 struct ks_box_limits {
 	int64_t memory_bytes, pids;
 	int64_t cpus_milli; /* thousandths of a cpu; 0 = uncapped */
+	int64_t file_bytes; /* RLIMIT_FSIZE; 0 = none */
 	bool enforce;	    /* false: no cgroup is asked for */
 };
 

@@ -28,6 +28,7 @@ struct ks_claim {
 	uint32_t nproc;	 /* RLIMIT_NPROC, 0 = as inherited */
 	uint32_t cpus;	 /* whole cpus the command may use, for the affinity mask; 0 = all */
 	uint64_t memory_bytes; /* of the poll */
+	uint64_t file_bytes;   /* RLIMIT_FSIZE, 0 = as inherited */
 };
 
 struct ks_claim_file {

@@ -167,8 +167,14 @@ static void set_limits(void)
 {
 	set_limit(RLIMIT_CORE, 1); /* 0 would still feed a core_pattern pipe (core(5)) */
 	set_limit(RLIMIT_NOFILE, command.head.nofile);
+	/* counted for the host's user as well, whose own programs must not run out of them (getrlimit(2)) */
+	set_limit(RLIMIT_MSGQUEUE, 65536);
+	set_limit(RLIMIT_SIGPENDING, 1024);
+	set_limit(RLIMIT_MEMLOCK, 1 << 20);
 	if (command.head.nproc)
 		set_limit(RLIMIT_NPROC, command.head.nproc);
+	if (command.head.file_bytes)
+		set_limit(RLIMIT_FSIZE, command.head.file_bytes);
 	if (command.head.flags & KS_CLAIM_POLL_MEMORY) /* bounds what can be taken between two looks */
 		set_limit(RLIMIT_DATA, 2 * command.head.memory_bytes + ((rlim_t)512 << 20));
 	if (command.head.cpus)

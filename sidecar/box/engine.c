@@ -268,6 +268,11 @@ const struct ks_filter *ks_engine_allowlist(struct ks_engine *engine, bool untru
 	return filter;
 }
 
+bool ks_engine_box_user_ns(const struct ks_engine *engine)
+{
+	return engine->pids_by_rlimit;
+}
+
 const char *ks_engine_fail_step(const struct ks_engine *engine)
 {
 	return engine->fail_step;

@@ -31,6 +31,8 @@ bool ks_engine_is_root(const struct ks_engine *engine);
 const struct ks_cgroup_status *ks_engine_limits(const struct ks_engine *engine);
 /* The big filter of a template, as a plan carries it. NULL with err. */
 const struct ks_filter *ks_engine_allowlist(struct ks_engine *engine, bool untrusted, struct ks_error *err);
+/* Does every box make a user namespace of its own? See ks_engine_limits(). */
+bool ks_engine_box_user_ns(const struct ks_engine *engine);
 const char *ks_engine_fail_step(const struct ks_engine *engine);
 /* Boxes whose last process has not been reaped yet. */
 unsigned ks_engine_boxes(const struct ks_engine *engine);

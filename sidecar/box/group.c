@@ -3,6 +3,7 @@
 #include "group.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
@@ -104,6 +105,29 @@ _Noreturn static void template_serve(void)
 	}
 }
 
+/* Things that the kernel counts for the host's user as well: without a limit of the session's own a box could use them all up, and the
+ * caller's editor could watch no file any more (namespaces(7), /proc/sys/user). Nested user namespaces are no business of code. */
+static bool limit_user_counts(void)
+{
+	const struct {
+		const char *file, *value;
+	} limits[] = {
+		{ "/proc/sys/user/max_inotify_instances", "16" },
+		{ "/proc/sys/user/max_inotify_watches", "16384" },
+		{ "/proc/sys/user/max_fanotify_groups", "0" },
+		{ "/proc/sys/user/max_user_namespaces", self.plan->head->box_user_ns ? "4096" : "0" },
+	};
+
+	for (size_t i = 0; i < KS_COUNT(limits); i++) {
+		KS_AUTOCLOSE int fd = open(limits[i].file, O_WRONLY | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT)
+			continue; /* this kernel counts no such thing */
+		if (fd < 0 || write(fd, limits[i].value, strlen(limits[i].value)) < 0)
+			return false;
+	}
+	return true;
+}
+
 _Noreturn static void template_main(void)
 {
 	struct ks_error err;
@@ -116,6 +140,7 @@ _Noreturn static void template_main(void)
 		fail(&err);
 	if (ks_keep_fds(&self.sock, 1) < 0) /* the trees are mounted now */
 		_exit(1);
+	STEP("user limits", limit_user_counts());
 	STEP("no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 	const struct ks_filter allowlist = ks_plan_filter(self.plan);
 	int rc = ks_filter_load(&allowlist);

@@ -95,7 +95,7 @@ static int step_filter(struct init *init)
 	return init->listener < 0 ? init->listener : 0;
 }
 
-static int write_map(const char *path, const char *text)
+static int write_file(const char *path, const char *text)
 {
 	KS_AUTOCLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
 
@@ -116,9 +116,10 @@ static int step_user_namespace(struct init *init)
 		return -errno;
 	(void)snprintf(uids, sizeof(uids), "%u %u 1", head->box_uid, head->box_uid);
 	(void)snprintf(gids, sizeof(gids), "%u %u 1", head->box_gid, head->box_gid);
-	int rc = write_map("/proc/self/setgroups", "deny");
-	rc = rc < 0 ? rc : write_map("/proc/self/uid_map", uids);
-	rc = rc < 0 ? rc : write_map("/proc/self/gid_map", gids);
+	int rc = write_file("/proc/self/setgroups", "deny");
+	rc = rc < 0 ? rc : write_file("/proc/self/uid_map", uids);
+	rc = rc < 0 ? rc : write_file("/proc/self/gid_map", gids);
+	rc = rc < 0 ? rc : write_file("/proc/sys/user/max_user_namespaces", "0");
 	return rc < 0 ? rc : ks_drop_bounding_set(head->keep_caps);
 }
 

@@ -63,7 +63,7 @@ struct ks_plan_head {
 	uint32_t shares_network;      /* no network namespace of its own */
 	uint32_t apparmor;	      /* string; a profile's name, or "" */
 	uint32_t filter, filter_count; /* the allowlist as BPF: offset among the strings, a multiple of 8; instructions */
-	uint32_t unused;	      /* what follows holds 64-bit numbers */
+	uint32_t box_user_ns;	      /* each box makes a user namespace of its own (KS_BOX_OWN_USER_NS) */
 	uint64_t keep_caps;	      /* bit mask of capabilities that the command keeps; 0: none */
 };
 _Static_assert(sizeof(struct ks_plan_head) % 8 == 0, "the steps would lie across their alignment");

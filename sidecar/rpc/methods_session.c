@@ -108,6 +108,14 @@ static void write_session(struct ks_buf *json, struct ks_session *session)
 	write_limit(json, "memoryMb", session->limits.memory_bytes >> 20, session, KS_LIMIT_MEMORY);
 	write_limit(json, "pids", session->limits.pids, session, KS_LIMIT_PIDS);
 	write_limit(json, "cpusMilli", session->limits.cpus_milli, session, KS_LIMIT_CPU);
+	if (session->workspace_max_mb > 0) {
+		ks_write_key(json, "workspaceMaxMb");
+		ks_write_open(json, '{');
+		ks_write_key_int(json, "value", session->workspace_max_mb);
+		ks_write_key_string(json, "enforced", "polled");
+		ks_write_key_string(json, "reason", "watched: measured four times a second and at the end of each call");
+		ks_write_close(json, '}');
+	}
 	write_ids(json, session);
 	write_posture(json, session);
 	ks_write_close(json, '}');

@@ -63,11 +63,22 @@ static void trim_finished(struct ks_core *core)
 		forget(KS_ENTRY(core->finished.next, struct ks_call, node));
 }
 
+static void on_disk_measured(struct ks_disk *disk);
+static void on_disk_full(struct ks_disk *disk);
+
 /* ---- leaving ---- */
 
 static void close_timer(struct ks_call *call)
 {
 	uv_close((uv_handle_t *)&call->timer, ks_call_handle_closed);
+}
+
+static void on_disk_closed(uv_handle_t *handle)
+{
+	struct ks_disk *disk = handle->data;
+
+	handle->data = KS_ENTRY(disk, struct ks_call, disk);
+	ks_call_handle_closed(handle);
 }
 
 /* Out of the running ones; the session may now end, and another call may start. */
@@ -84,6 +95,7 @@ static void leave(struct ks_call *call)
 		core->running_count--;
 	call->state = KS_CALL_DONE;
 	close_timer(call);
+	(void)ks_disk_stop(&call->disk, on_disk_closed);
 	ks_call_disconnect(call);
 	if (call->box) {
 		ks_box_release(call->box);
@@ -148,12 +160,30 @@ static void finish(struct ks_call *call)
 
 /* ---- the end ---- */
 
+/* Files, disk: each that was wanted, at the same time. The call goes on when all have ended. */
+static void look(struct ks_call *call, bool before)
+{
+	call->looks = 1; /* ours, so that one which ends at once is not the last */
+	if (call->track_files && (before || call->before)) {
+		call->looks++;
+		ks_call_look(call, before);
+	}
+	if (call->disk.limit_bytes > 0) {
+		call->looks++;
+		ks_disk_measure(&call->disk);
+	}
+	ks_call_look_done(call);
+}
+
 static void look_after(struct ks_call *call)
 {
-	if (call->track_files && call->before)
-		ks_call_look(call, false);
-	else
-		finish(call);
+	look(call, false);
+}
+
+/* Does something have to wait until nobody writes to the workspace any more? */
+static bool wants_quiet(const struct ks_call *call)
+{
+	return (call->track_files || call->disk.limit_bytes > 0) && !call->outcome.end.alone;
 }
 
 static void end(struct ks_call *call)
@@ -161,7 +191,7 @@ static void end(struct ks_call *call)
 	ks_call_drain(call);
 	call->state = KS_CALL_ENDING;
 	/* Something may still write to the workspace until the last process is gone. */
-	if (call->track_files && !call->outcome.end.alone && !call->box_gone && !call->overdue)
+	if (wants_quiet(call) && !call->box_gone && !call->overdue)
 		return;
 	look_after(call);
 }
@@ -225,6 +255,10 @@ static void on_started(void *arg)
 		(void)uv_timer_start(&call->timer, on_deadline, (uint64_t)call->timeout_ms, 0);
 	call->ops->started(call->arg);
 	ks_call_watch(call);
+	if (call->disk.limit_bytes > 0) {
+		ks_disk_watch(&call->disk);
+		call->handles++;
+	}
 }
 
 static void on_failed(void *arg, const struct ks_error *err)
@@ -253,7 +287,7 @@ static void on_ended(void *arg, const struct ks_box_end *box_end)
 	(void)uv_timer_stop(&call->timer);
 	call->box_ended = true;
 	call->outcome.end = *box_end;
-	if (call->track_files && !box_end->alone && !call->box_gone)
+	if (wants_quiet(call) && !call->box_gone)
 		(void)uv_timer_start(&call->timer, on_overdue, KS_DEATH_GRACE_MS, 0);
 	end(call);
 }
@@ -261,7 +295,7 @@ static void on_ended(void *arg, const struct ks_box_end *box_end)
 static void on_gone(void *arg)
 {
 	struct ks_call *call = arg;
-	bool waited = call->state == KS_CALL_ENDING && call->track_files && !call->outcome.end.alone && !call->overdue;
+	bool waited = call->state == KS_CALL_ENDING && wants_quiet(call) && !call->overdue;
 
 	call->escape = *ks_box_escape(call->box);
 	call->box = NULL;
@@ -418,19 +452,34 @@ static void make_box(struct ks_call *call, struct ks_group *group)
 		return;
 	}
 	(void)uv_timer_start(&call->timer, on_start_limit, KS_START_LIMIT_MS, 0);
-	/* the box sets itself up meanwhile */
-	if (call->track_files)
-		ks_call_look(call, true);
-	else
-		claim(call);
+	look(call, true); /* the box sets itself up meanwhile */
 }
 
-void ks_call_files_done(struct ks_call *call, bool before)
+void ks_call_look_done(struct ks_call *call)
 {
-	if (before && call->state == KS_CALL_STARTING)
+	if (--call->looks > 0)
+		return;
+	if (call->state == KS_CALL_STARTING)
 		claim(call);
-	else if (!before && call->state == KS_CALL_ENDING)
+	else if (call->state == KS_CALL_ENDING)
 		finish(call);
+}
+
+static void on_disk_measured(struct ks_disk *disk)
+{
+	struct ks_call *call = KS_ENTRY(disk, struct ks_call, disk);
+
+	call->disk_full |= disk->over;
+	ks_call_look_done(call);
+}
+
+static void on_disk_full(struct ks_disk *disk)
+{
+	struct ks_call *call = KS_ENTRY(disk, struct ks_call, disk);
+
+	call->disk_full = true;
+	if (call->state == KS_CALL_RUNNING)
+		kill_box(call);
 }
 
 /* ---- a template of its own ---- */
@@ -479,6 +528,9 @@ static void inherit(struct ks_call *call)
 	call->timeout_ms = params->timeout_ms != KS_ABSENT ? params->timeout_ms : session->timeout_ms;
 	call->max_output_bytes = params->max_output_bytes != KS_ABSENT ? params->max_output_bytes : session->max_output_bytes;
 	call->track_files = params->track_files < 0 ? session->track_files : params->track_files;
+	call->disk = (struct ks_disk){ .limit_bytes = (uint64_t)session->workspace_max_mb << 20, .core = call->core,
+				       .workspace_fd = session->workspace_fd, .measured = on_disk_measured, .full = on_disk_full };
+	call->limits.file_bytes = (int64_t)call->disk.limit_bytes;
 }
 
 static void in_session(struct ks_call *call)
@@ -746,6 +798,7 @@ void ks_calls_forget_all(struct ks_core *core)
 			if (call->state != KS_CALL_DONE) {
 				call->state = KS_CALL_DONE;
 				close_timer(call);
+				(void)ks_disk_stop(&call->disk, on_disk_closed);
 				ks_call_disconnect(call);
 			}
 			call->box = NULL;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "plugins/frames.h"
+#include "session/disk.h"
 #include "session/session.h"
 #include "workspace/diff.h"
 
@@ -98,6 +99,9 @@ struct ks_call {
 	bool channel_open, channel_was_closed;
 	bool cancelled, timed_out, box_ended, box_gone, overdue, decided;
 	int64_t made_us, started_us, finished_us;
+	int looks; /* at the workspace that have to end before the call goes on */
+	struct ks_disk disk;
+	bool disk_full;
 	struct ks_chore files_chore;
 	bool files_busy;
 	struct ks_walk *walk;
@@ -145,8 +149,8 @@ void ks_call_drain(struct ks_call *call); /* what lies in the pipes and the chan
 void ks_call_disconnect(struct ks_call *call);
 void ks_call_io_free(struct ks_call *call);
 void ks_call_handle_closed(uv_handle_t *handle);
-/* Starts looking; `ks_call_files_done` follows, perhaps at once. */
+/* Starts looking; ks_call_look_done() follows, perhaps at once. */
 void ks_call_look(struct ks_call *call, bool before);
-void ks_call_files_done(struct ks_call *call, bool before);
+void ks_call_look_done(struct ks_call *call);
 void ks_call_files_free(struct ks_call *call);
 void ks_outcome_decide(struct ks_call *call);

@@ -3,13 +3,13 @@
 
 #define FILES_MAX 4096
 
-static void finish_look(struct ks_call *call, bool before)
+static void finish_look(struct ks_call *call)
 {
 	if (call->files_busy) {
 		call->files_busy = false;
 		ks_list_remove(&call->files_chore.node);
 	}
-	ks_call_files_done(call, before);
+	ks_call_look_done(call);
 }
 
 /* Not tracking is not a failed call: the note says why `files` is empty. */
@@ -62,10 +62,9 @@ static bool step(struct ks_call *call)
 static void on_slice(struct ks_chore *chore)
 {
 	struct ks_call *call = KS_ENTRY(chore, struct ks_call, files_chore);
-	bool before = call->before == NULL && call->diff == NULL;
 
 	if (!step(call))
-		finish_look(call, before);
+		finish_look(call);
 }
 
 void ks_call_look(struct ks_call *call, bool before)
@@ -74,11 +73,11 @@ void ks_call_look(struct ks_call *call, bool before)
 
 	if (ks_walk_start(call->session->workspace_fd, before, &call->walk, &err) < 0) {
 		give_up(call, &err);
-		finish_look(call, before);
+		finish_look(call);
 		return;
 	}
 	if (!step(call)) { /* most trees are small */
-		finish_look(call, before);
+		finish_look(call);
 		return;
 	}
 	call->files_busy = true;

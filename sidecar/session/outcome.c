@@ -101,6 +101,11 @@ static void name_fault(struct ks_call *call)
 			  escape->call, escape->process);
 	} else if (end->how == KS_END_EXEC_FAILED) {
 		fault_exec(call);
+	} else if (call->disk_full || (call->disk.limit_bytes > 0 && o->signal == SIGXFSZ)) {
+		(void)snprintf(o->limit, sizeof(o->limit), "workspaceMaxMb");
+		set_fault(o, KS_FAULT_DISK, "the workspace grew beyond its limit of %llu MiB or %llu names",
+			  (unsigned long long)(call->disk.limit_bytes >> 20),
+			  (unsigned long long)(call->disk.limit_bytes >> 20) * KS_DISK_FILES_PER_MB);
 	} else if (end->listener_lost) {
 		set_fault(o, KS_FAULT_KILLED, "the box was ended, because the sandbox could no longer see its refused system calls");
 	} else if (end->how == KS_END_LOST) {

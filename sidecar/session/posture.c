@@ -346,6 +346,7 @@ static int plan_all(struct ks_session *session, struct ks_plan *plan, struct ks_
 	ks_plan_map_ids(plan, session->box_uid, session->box_gid, session->owner_uid, session->owner_gid);
 	plan->head.shares_network = session->network;
 	plan->head.keep_caps = session->keep_caps;
+	plan->head.box_user_ns = session->core->engine && ks_engine_box_user_ns(session->core->engine);
 	if (ks_plan_set_hostname(plan, "sandbox", err) < 0 ||
 	    (session->apparmor && ks_plan_set_apparmor(plan, session->apparmor, err) < 0))
 		return -1;
@@ -388,7 +389,7 @@ static const char *const before_tree[] = {
 	"template root",
 };
 static const char *const after_tree[] = {
-	"template session proc", "template pivot_root",	   "template read-only root", "template no_new_privs",
+	"template session proc", "template pivot_root",	   "template read-only root", "template user limits", "template no_new_privs",
 	"template allowlist filter", "template bounding set", "box      box namespaces",
 };
 

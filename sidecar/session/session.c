@@ -194,6 +194,7 @@ static int take_params(struct ks_session *session, const struct ks_session_param
 {
 	session->timeout_ms = params->timeout_ms;
 	session->max_output_bytes = params->max_output_bytes;
+	session->workspace_max_mb = params->workspace_max_mb == KS_ABSENT ? 0 : params->workspace_max_mb;
 	session->track_files = params->track_files;
 	session->start = params->start;
 	if (strcmp(params->workspace_target, "/workspace") != 0 && ks_target_check(params->workspace_target, err) < 0)

@@ -57,7 +57,7 @@ struct ks_session {
 	size_t tmpfs_count;
 	uint64_t shm_size;
 	struct ks_box_limits limits;
-	int64_t timeout_ms, max_output_bytes;
+	int64_t timeout_ms, max_output_bytes, workspace_max_mb; /* 0: no limit */
 	bool track_files;
 	int start; /* enum ks_start */
 	struct ks_pairs env;

@@ -17,6 +17,16 @@ size_t ks_tree_files(const struct ks_tree *tree)
 	return tree->files;
 }
 
+size_t ks_tree_seen(const struct ks_tree *tree)
+{
+	return tree->seen;
+}
+
+uint64_t ks_tree_disk_bytes(const struct ks_tree *tree)
+{
+	return tree->disk_bytes;
+}
+
 size_t ks_tree_unreadable(const struct ks_tree *tree)
 {
 	return tree->unreadable;

@@ -28,7 +28,8 @@ struct ks_tree {
 	size_t names_len, names_cap;
 	unsigned char (*hashes)[32];
 	size_t hash_count, hash_cap;
-	size_t files, unreadable;
+	size_t files, unreadable, seen;
+	uint64_t disk_bytes;
 };
 
 static inline const char *ks_tree_name(const struct ks_tree *tree, uint32_t entry)

@@ -29,7 +29,7 @@ struct linux_dirent64 { /* getdents64(2) */
 
 struct ks_walk {
 	int root_fd;
-	bool before;
+	bool before, everything;
 	size_t max_entries, seen, hash_bytes;
 	struct ks_tree *tree;
 	uint32_t *pending; /* directories not read yet, a stack */
@@ -163,6 +163,7 @@ static int add_file(struct ks_walk *walk, const char *name, size_t len, const st
 	entry->mtime_ns = ns(st->st_mtim);
 	entry->ctime_ns = ns(st->st_ctim);
 	walk->tree->files++;
+	walk->tree->disk_bytes += (uint64_t)st->st_blocks * 512; /* stat(2): blocks of 512, whatever st_blksize says */
 	if (walk->before && type == KS_TREE_FILE && entry->size <= (int64_t)KS_HASH_MAX_FILE && young(entry->ctime_ns))
 		return hash_young(walk, entry, name, err);
 	return 0;
@@ -173,7 +174,7 @@ static int take_entry(struct ks_walk *walk, const struct linux_dirent64 *d, stru
 	const char *name = d->d_name;
 	struct stat st;
 
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (walk->dir == 0 && strcmp(name, KS_SKIPPED_TOP_NAME) == 0))
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (walk->dir == 0 && !walk->everything && strcmp(name, KS_SKIPPED_TOP_NAME) == 0))
 		return 0;
 	/* Passed over or not, every name costs time: all count. */
 	if (++walk->seen > walk->max_entries)
@@ -316,6 +317,11 @@ int ks_walk_start(int root_fd, bool before, struct ks_walk **ret, struct ks_erro
 	return 0;
 }
 
+void ks_walk_everything(struct ks_walk *walk)
+{
+	walk->everything = true;
+}
+
 void ks_walk_limit(struct ks_walk *walk, size_t max_entries)
 {
 	if (max_entries < walk->max_entries)
@@ -325,6 +331,8 @@ void ks_walk_limit(struct ks_walk *walk, size_t max_entries)
 struct ks_tree *ks_walk_take(struct ks_walk *walk)
 {
 	struct ks_tree *tree = KS_TAKE_PTR(walk->tree);
+
+	tree->seen = walk->seen;
 
 	ks_walk_free(walk);
 	return tree;

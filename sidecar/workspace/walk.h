@@ -23,6 +23,8 @@ struct ks_walk;
 int ks_walk_start(int root_fd, bool before, struct ks_walk **ret, struct ks_error *err);
 /* Lowers the cap on the number of names. */
 void ks_walk_limit(struct ks_walk *walk, size_t max_entries);
+/* Also what a diff passes over (KS_SKIPPED_TOP_NAME): for measuring. */
+void ks_walk_everything(struct ks_walk *walk);
 /* 1 done, 0 more to do, -1 failed: KS_E_LIMIT when there is too much to track (make it a note), KS_E_IO. */
 int ks_walk_step(struct ks_walk *walk, int64_t budget_us, struct ks_error *err);
 struct ks_tree *ks_walk_take(struct ks_walk *walk); /* after 1; frees the walk */
@@ -31,4 +33,6 @@ void ks_walk_free(struct ks_walk *walk);	     /* at any time; NULL is fine */
 void ks_tree_free(struct ks_tree *tree);
 size_t ks_tree_files(const struct ks_tree *tree);      /* regular files and links */
 size_t ks_tree_unreadable(const struct ks_tree *tree); /* directories that could not be read, and mount points */
+size_t ks_tree_seen(const struct ks_tree *tree);	/* names of any kind */
+uint64_t ks_tree_disk_bytes(const struct ks_tree *tree); /* blocks of regular files; a file with two names counts twice */
 size_t ks_tree_bytes(const struct ks_tree *tree);      /* memory held */
