@@ -186,8 +186,8 @@ static void test_against_jansson(void **state)
 {
 	static const char *const seeds[] = {
 		"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"run/code\",\"params\":{\"code\":\"a\\nb\"}}",
-		"[1,-0.5,1e5,\"\\ud83d\\ude00\",\"\xF0\x9F\x98\x80\xE2\x82\xAC\xC3\xA9\",{\"a\":1,\"b\":[]},true,false,"
-		"null]",
+		("[1,-0.5,1e5,\"\\ud83d\\ude00\",\"\xF0\x9F\x98\x80\xE2\x82\xAC\xC3\xA9\",{\"a\":1,\"b\":[]},true,false,"
+		 "null]"),
 		"{\"k1\":{\"k2\":{\"k3\":[[[]]]}},\"k2\":\"\\u0041\\\\\\/\"}",
 		"{\"aa\":1,\"ab\":2,\"ba\":3,\"bb\":4}",
 	};

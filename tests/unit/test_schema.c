@@ -68,18 +68,18 @@ static void test_fields(void **state)
 		   "{\"description\":\"Memory cap of each call; absent: a profile's, else "
 		   "512.\",\"type\":\"integer\",\"minimum\":4,"
 		   "\"maximum\":1048576,\"x-unit\":\"MiB\",\"x-flag\":\"--memory-mb\"}");
-	check_json(property("SessionOpenParams", "network"),
-		   "{\"description\":\"Lets the box use the host's network.\",\"type\":\"boolean\",\"default\":false,"
-		   "\"x-onlyDefault\":true,\"x-relaxes\":true,\"x-flag\":\"--network\"}");
+	check_json(property("SessionOpenParams", "depsReadonly"),
+		   "{\"description\":\"Installed packages are read only for the code.\",\"type\":\"boolean\",\"default\":true,"
+		   "\"x-onlyDefault\":true,\"x-relaxes\":true,\"x-flag\":\"--deps-readonly\"}");
 	check_json(property("SessionOpenParams", "start"),
 		   "{\"description\":\"How boxes are "
 		   "started.\",\"type\":\"string\",\"enum\":[\"auto\",\"cold\",\"template\",\"spare\","
 		   "\"zygote\"],\"default\":\"auto\",\"x-unsupportedValues\":[\"spare\",\"zygote\"],\"x-flag\":\"--"
 		   "start\"}");
-	check_json(property("SessionOpenParams", "apparmor"),
-		   "{\"description\":\"AppArmor profile of the "
-		   "box.\",\"type\":\"string\",\"minLength\":1,\"maxLength\":256,"
-		   "\"x-maxBytes\":256,\"x-unsupported\":true,\"x-flag\":\"--apparmor\"}");
+	check_json(property("SessionOpenParams", "preload"),
+		   "{\"description\":\"Modules that a zygote loads before any code runs.\",\"type\":\"array\",\"maxItems\":64,"
+		   "\"items\":{\"type\":\"string\",\"maxLength\":256,\"x-maxBytes\":256},\"x-unsupported\":true,"
+		   "\"x-flag\":\"--preload\"}");
 	check_json(property("RunArgvParams", "argv"), "{\"description\":\"The program, searched in PATH when it has no "
 						      "slash, and its arguments.\",\"type\":\"array\","
 						      "\"minItems\":1,\"maxItems\":1024,\"items\":{\"type\":\"string\","
