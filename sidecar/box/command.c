@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "claim.h"
 #include "plan.h"
+#include "cwd.h"
 #include "poll_memory.h"
 #include "sys.h"
 
@@ -181,14 +182,13 @@ static void set_limits(void)
 		set_affinity();
 }
 
-/* Not through /proc/PID/fd, root or cwd: CVE-2024-21626 was a working directory in a leaked descriptor. */
 static int enter_cwd(void)
 {
-	int fd = ks_openat2(AT_FDCWD, command.claim.cwd, O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
+	KS_AUTOCLOSE int fd = ks_open_cwd(command.claim.cwd);
 	char path[PATH_MAX];
 
 	if (fd < 0 || fchdir(fd) < 0)
-		return -errno;
+		return fd < 0 ? fd : -errno;
 	/* a directory outside the root has no name: the kernel says "(unreachable)" (getcwd(2)) */
 	return syscall(SYS_getcwd, path, sizeof(path)) < 0 ? -errno : path[0] != '/' ? -ENOENT : 0;
 }

@@ -350,7 +350,7 @@ static const struct {
 	{ "{\"code\":\"\",\"session\":{\"start\":\"warm\"}}", KS_E_INVALID_VALUE, "/session/start", "\"template\"" },
 	{ "{\"code\":\"\",\"session\":{\"box\":\"resident\"}}", KS_E_UNSUPPORTED_OPTION, "/session/box",
 	  "\"resident\"" },
-	{ "{\"code\":\"\",\"session\":{\"capDrop\":[]}}", KS_E_UNSUPPORTED_OPTION, "/session/capDrop", NULL },
+	{ "{\"code\":\"\",\"session\":{\"preload\":[]}}", KS_E_UNSUPPORTED_OPTION, "/session/preload", NULL },
 };
 
 static void test_refused(void **state)
