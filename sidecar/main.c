@@ -6,12 +6,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "box/engine.h"
+#include "cli/doctor.h"
 #include "cli/plan.h"
 #include "proto/schema.h"
 #include "proto/write.h"
@@ -24,11 +26,13 @@
 
 #define EXIT_WAIT_MS 700 /* what running calls may take to answer `cancelled` when the host is gone */
 #define PLUGIN_DIRS 16
+#define DESCRIPTORS 65536
 
 static const char usage[] =
 	"kern-sidecar " KS_VERSION ": runs agent-written code in fresh, rootless Linux boxes\n"
 	"\n"
 	"  kern-sidecar --stdio              serve JSON-RPC 2.0 on stdin and stdout, one object a line\n"
+	"  kern-sidecar doctor [--json]      can this host run boxes, and if not, why and what to do\n"
 	"  kern-sidecar run --plan [FLAGS]   print the set-up of a box, step by step, and make none\n"
 	"  kern-sidecar --print-schema       print the protocol's JSON Schema\n"
 	"  kern-sidecar --version [--json]\n"
@@ -86,6 +90,17 @@ static void reset_signals(void)
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)signal(SIGPIPE, SIG_IGN); /* a reader that went away is an errno, not our end */
+}
+
+/* A run takes about twenty: the usual soft limit of 1024 would end at fifty. Boxes get a limit of their own. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* ---- --stdio ---- */
@@ -332,8 +347,13 @@ int main(int argc, char **argv)
 		if (*e == end + 1)
 			end = *e + strlen(*e);
 	reset_signals();
+	raise_descriptor_limit();
 	if (argc > 1 && strcmp(argv[1], "run") == 0)
 		return ks_cli_run(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "doctor") == 0) {
+		add_default_plugin_dir();
+		return ks_cli_doctor(argc - 1, argv + 1, argv[0], (size_t)(end - argv[0]), options.plugin_dirs);
+	}
 	if (parse(argc, argv) < 0)
 		return 2;
 	if (options.version)

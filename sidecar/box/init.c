@@ -112,7 +112,8 @@ static int step_user_namespace(struct init *init)
 
 	if (!(init->setup->flags & KS_BOX_OWN_USER_NS))
 		return 0;
-	if (unshare(CLONE_NEWUSER) < 0)
+	/* setresuid made us undumpable, and /proc/self not ours to write: until `protect init` that does not matter, no code is here yet */
+	if (unshare(CLONE_NEWUSER) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
 		return -errno;
 	(void)snprintf(uids, sizeof(uids), "%u %u 1", head->box_uid, head->box_uid);
 	(void)snprintf(gids, sizeof(gids), "%u %u 1", head->box_gid, head->box_gid);

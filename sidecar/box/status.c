@@ -11,12 +11,14 @@ static const char *field(const char *text, const char *key, size_t *ret_len)
 {
 	const size_t key_len = strlen(key);
 
-	for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL)
-		if (strncmp(line, key, key_len) == 0) {
-			*ret_len = strcspn(line + key_len, "\n");
-			return line + key_len;
-		}
-	return NULL;
+	while (strncmp(text, key, key_len) != 0) {
+		text = strchr(text, '\n');
+		if (!text)
+			return NULL;
+		text++;
+	}
+	*ret_len = strcspn(text + key_len, "\n");
+	return text + key_len;
 }
 
 /* The last number of a line; `otherwise` when there is none, or none that is a pid. */

@@ -42,15 +42,19 @@ static void on_timer(uv_timer_t *timer)
 }
 
 /* A host where no box can be made still gets a report: that is what it is for. */
-static int start(struct visit *visit, char *arguments, size_t arguments_len, const char *const *plugin_dirs, struct ks_error *err)
+static int start(struct visit *visit, char *arguments, size_t arguments_len, const char *const *plugin_dirs,
+		 struct ks_error *err)
 {
 	struct ks_engine_config engine = { .arguments = arguments, .arguments_len = arguments_len };
-	struct ks_core_config core = { .loop = &visit->loop, .engine_error = &visit->engine_error, .plugin_dirs = plugin_dirs };
+	struct ks_core_config core = { .loop = &visit->loop,
+				       .engine_error = &visit->engine_error,
+				       .plugin_dirs = plugin_dirs };
 
 #if KS_TEST_HOOKS
 	engine.fail_step = getenv("KERN_TEST_FAIL_STEP");
 #endif
-	(void)ks_engine_start(&engine, &visit->engine, &visit->engine_error); /* with one thread, before anything else */
+	(void)ks_engine_start(&engine, &visit->engine,
+			      &visit->engine_error); /* with one thread, before anything else */
 	if (uv_loop_init(&visit->loop) < 0)
 		return ks_fail(err, KS_E_INTERNAL, "cannot make an event loop");
 	(void)uv_timer_init(&visit->loop, &visit->timer);
@@ -141,7 +145,8 @@ static int report(const struct visit *visit, bool json, struct ks_error *err)
 	if (visit->checks.failed)
 		return ks_fail(err, KS_E_INTERNAL, "out of memory");
 	if (json)
-		(void)printf("{\"ok\":%s,\"checks\":%.*s}\n", visit->ok ? "true" : "false", (int)visit->checks.len, visit->checks.data);
+		(void)printf("{\"ok\":%s,\"checks\":%.*s}\n", visit->ok ? "true" : "false", (int)visit->checks.len,
+			     visit->checks.data);
 	else if (print_for_people(&visit->checks, err) < 0)
 		return -1;
 	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : ks_fail(err, KS_E_IO, "cannot write to stdout");
@@ -167,7 +172,8 @@ int ks_cli_doctor(int argc, char **argv, char *arguments, size_t arguments_len, 
 		close_core(&visit);
 	}
 	close_all(&visit);
-	int rc = visit.done ? report(&visit, json, &err) : ks_fail(&err, KS_E_INTERNAL, "the launcher died before the probe ended");
+	int rc = visit.done ? report(&visit, json, &err)
+			    : ks_fail(&err, KS_E_INTERNAL, "the launcher died before the probe ended");
 	if (rc < 0)
 		(void)fprintf(stderr, "kern-sidecar: %s\n", err.text);
 	ks_buf_free(&visit.checks);

@@ -36,8 +36,12 @@ static void collect(struct own *own, struct ks_doctor_facts *ret)
 	own->program[n > 0 ? n : 0] = '\0';
 	if (!getcwd(own->cwd, sizeof(own->cwd)))
 		(void)snprintf(own->cwd, sizeof(own->cwd), "/");
-	*ret = (struct ks_doctor_facts){ .root = "", .uid = geteuid(), .cwd = own->cwd, .program = n > 0 ? own->program : NULL,
-					 .runtime_dir = getenv("XDG_RUNTIME_DIR"), .runs = KS_RUNS_DEFAULT,
+	*ret = (struct ks_doctor_facts){ .root = "",
+					 .uid = geteuid(),
+					 .cwd = own->cwd,
+					 .program = n > 0 ? own->program : NULL,
+					 .runtime_dir = getenv("XDG_RUNTIME_DIR"),
+					 .runs = KS_RUNS_DEFAULT,
 					 .memory_mb = DEFAULT_MEMORY_MB };
 }
 

@@ -1,5 +1,5 @@
-/* doctor_cause.c: puts the checks together, and finds which of them explains a probe that failed. A table maps step and errno to
- * checks, most likely first; the files of the host decide between them. */
+/* doctor_cause.c: puts the checks together, and finds which of them explains a probe that failed. A table maps step and
+ * errno to checks, most likely first; the files of the host decide between them. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,7 +70,9 @@ static const struct rule {
 	{ "", REFUSED, "apparmor_profile", FOUND },
 	{ "", REFUSED, "selinux", FOUND },
 	{ "network", REFUSED, "loopback", ALWAYS },
-	{ "", REFUSED, "container", FOUND },
+	/* clone(2): what is left is a chroot, which cannot be seen when its root is a mount */
+	{ "launcher namespaces", REFUSED, "root_mount", ALWAYS },
+	{ "user namespace", REFUSED, "root_mount", ALWAYS },
 };
 
 static bool has_errno(enum errnos errnos, int number)
@@ -112,8 +114,8 @@ static struct ks_check *find_cause(const struct ks_error *probe, struct ks_check
 		struct ks_check *check = find(checks, rule->check);
 		bool found = check && (check->suspect || check->status == KS_CHECK_FAIL ||
 				       (check->status == KS_CHECK_WARN && !check->blocks && rule->errnos != ANY));
-		if (check && strncmp(probe->step, rule->step, strlen(rule->step)) == 0 && has_errno(rule->errnos, probe->sys_errno) &&
-		    (rule->evidence == ALWAYS || found))
+		if (check && strncmp(probe->step, rule->step, strlen(rule->step)) == 0 &&
+		    has_errno(rule->errnos, probe->sys_errno) && (rule->evidence == ALWAYS || found))
 			return check;
 	}
 	for (size_t i = 0; i < checks->count; i++) /* no rule: what would stop every box explains this one, too */
@@ -140,14 +142,21 @@ static void describe_probe(const struct ks_doctor_facts *facts, const struct ks_
 		ks_check_fix(box, "ask again when fewer runs are going on");
 		return;
 	}
-	ks_check_found(box, KS_CHECK_FAIL, "step '%s': %s%s%s", facts->probe->step[0] ? facts->probe->step : "before the first",
-		       facts->probe->text, cause ? "; most likely cause: " : "", cause ? cause->id : "");
+	ks_check_found(box, KS_CHECK_FAIL, "step '%s': %s%s%s",
+		       facts->probe->step[0] ? facts->probe->step : "before the first", facts->probe->text,
+		       cause ? "; most likely cause: " : "", cause ? cause->id : "");
 	if (cause)
 		ks_check_fix(box, "see %s", cause->id);
+	else if (facts->probe->hint[0])
+		ks_check_fix(box, "%s", facts->probe->hint);
+	else if (has_errno(REFUSED, facts->probe->sys_errno) && ks_facts_container(facts))
+		ks_check_fix(box,
+			     "no check explains it, but this is a container, which may forbid it: " KS_CONTAINER_CURE);
 	else
-		ks_check_fix(box, "%s", facts->probe->hint[0] ? facts->probe->hint :
-					"no check explains it; kern-sidecar run --plan lists the steps, and strace -f -o trace.txt "
-					"kern-sidecar doctor shows the call that failed");
+		ks_check_fix(
+			box,
+			"no check explains it; kern-sidecar run --plan lists the steps, and strace -f -o trace.txt "
+			"kern-sidecar doctor shows the call that failed");
 }
 
 /* What looked right by itself is not, or the step would not have failed. */

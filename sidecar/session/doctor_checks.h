@@ -1,6 +1,7 @@
-/* doctor_checks.h: from facts to findings, each with a stable id, a cause and a cure (DOCTOR.md lists them). Pure: it looks at what
- * doctor_facts.h offers and at nothing else, so that a test can build any host. Split by subject: doctor_checks.c the kernel and
- * what stands around the sidecar, doctor_host.c files, amounts and cgroups, doctor_cause.c which finding explains a failed probe. */
+/* doctor_checks.h: from facts to findings, each with a stable id, a cause and a cure (DOCTOR.md lists them). Pure: it
+ * looks at what doctor_facts.h offers and at nothing else, so that a test can build any host. Split by subject:
+ * doctor_checks.c the kernel and what stands around the sidecar, doctor_host.c files, amounts and cgroups,
+ * doctor_cause.c which finding explains a failed probe. */
 #pragma once
 
 #include "session/doctor_facts.h"
@@ -26,7 +27,8 @@ struct ks_checks {
 	struct ks_check items[KS_CHECKS_MAX];
 };
 
-/* A new check, ok until one of the functions below says otherwise; never NULL (beyond the room the last one is reused). */
+/* A new check, ok until one of the functions below says otherwise; never NULL (beyond the room the last one is reused).
+ */
 struct ks_check *ks_check_new(struct ks_checks *checks, const char *id);
 void ks_check_found(struct ks_check *check, enum ks_check_status status, const char *fmt, ...) KS_PRINTF(3, 4);
 void ks_check_wanted(struct ks_check *check, const char *fmt, ...) KS_PRINTF(2, 3);
@@ -50,7 +52,8 @@ void ks_checks_cgroups(const struct ks_doctor_facts *facts, struct ks_checks *ch
 /* "docker", "podman", …, or NULL when there is no sign of a container. */
 const char *ks_facts_container(const struct ks_doctor_facts *facts);
 /* What lets a container run boxes, to be pasted. */
-#define KS_CONTAINER_CURE                                                                                                       \
-	"start the container with: docker run --user 1000:1000 --security-opt seccomp=unconfined --security-opt "                \
-	"apparmor=unconfined --security-opt systempaths=unconfined IMAGE (podman: --security-opt unmask=ALL for the last; "       \
+#define KS_CONTAINER_CURE                                                                                              \
+	"start the container with: docker run --user 1000:1000 --security-opt seccomp=unconfined --security-opt "      \
+	"apparmor=unconfined --security-opt systempaths=unconfined IMAGE (podman: --security-opt unmask=ALL for the "  \
+	"last; "                                                                                                       \
 	"Kubernetes: seccompProfile and appArmorProfile of type Unconfined, procMount: Unmasked, hostUsers: false)"

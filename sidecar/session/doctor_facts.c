@@ -104,7 +104,8 @@ static void unescape(char *text)
 	char *to = text;
 
 	for (const char *c = text; *c; to++) {
-		bool octal = c[0] == '\\' && c[1] >= '0' && c[1] <= '3' && c[2] >= '0' && c[2] <= '7' && c[3] >= '0' && c[3] <= '7';
+		bool octal = c[0] == '\\' && c[1] >= '0' && c[1] <= '3' && c[2] >= '0' && c[2] <= '7' && c[3] >= '0' &&
+			     c[3] <= '7';
 		*to = octal ? (char)((c[1] - '0') * 64 + (c[2] - '0') * 8 + (c[3] - '0')) : *c;
 		c += octal ? 4 : 1;
 	}
@@ -131,7 +132,8 @@ static bool parse_mount(const char *line, struct ks_facts_mount *ret)
 	return true;
 }
 
-bool ks_facts_mounts(const struct ks_doctor_facts *facts, bool (*each)(void *arg, const struct ks_facts_mount *mount), void *arg)
+bool ks_facts_mounts(const struct ks_doctor_facts *facts, bool (*each)(void *arg, const struct ks_facts_mount *mount),
+		     void *arg)
 {
 	KS_AUTOBUF struct ks_buf text = { 0 };
 	char *save = NULL;

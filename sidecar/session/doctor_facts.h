@@ -1,5 +1,5 @@
-/* doctor_facts.h: what the doctor's checks go by: the probe's outcome, what the sidecar knows of itself, and the files of the host below
- * a root that a test can replace. Reads only; every read has a cap. */
+/* doctor_facts.h: what the doctor's checks go by: the probe's outcome, what the sidecar knows of itself, and the files
+ * of the host below a root that a test can replace. Reads only; every read has a cap. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,7 +29,8 @@ struct ks_doctor_facts {
 	uint64_t state_free;
 };
 
-/* The text of a file below the root, cut after size - 1 bytes, without the newline at its end; -errno when it cannot be read. */
+/* The text of a file below the root, cut after size - 1 bytes, without the newline at its end; -errno when it cannot be
+ * read. */
 int ks_facts_text(const struct ks_doctor_facts *facts, const char *path, char *ret, size_t size);
 bool ks_facts_exists(const struct ks_doctor_facts *facts, const char *path);
 /* A file that holds one number; false when it does not. */
@@ -43,7 +44,8 @@ struct ks_facts_mount {
 };
 
 /* Calls `each` for every mount, in order, until it returns false. False when the file cannot be read. */
-bool ks_facts_mounts(const struct ks_doctor_facts *facts, bool (*each)(void *arg, const struct ks_facts_mount *mount), void *arg);
+bool ks_facts_mounts(const struct ks_doctor_facts *facts, bool (*each)(void *arg, const struct ks_facts_mount *mount),
+		     void *arg);
 /* The mount that `path` lies in: the longest mount point, and of equal ones the last, which covers the others. */
 bool ks_facts_mount_of(const struct ks_doctor_facts *facts, const char *path, struct ks_facts_mount *ret);
 /* Whether `word` is one of the words of a comma-separated list. */

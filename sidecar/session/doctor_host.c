@@ -7,7 +7,7 @@
 
 #define MIB ((int64_t)1 << 20)
 #define ROOM_BYTES ((uint64_t)64 << 20) /* as workspace/private.h: less than that is no place for workspaces */
-#define FDS_A_RUN 24	/* measured: 21 a run on cgroup v1 */
+#define FDS_A_RUN 24			/* measured: 21 a run on cgroup v1 */
 #define FDS_BESIDES 64
 #define TASKS_A_RUN 8 /* init, command, and a few of its own */
 
@@ -23,7 +23,8 @@ static void check_devices(const struct ks_doctor_facts *facts, struct ks_checks 
 	size_t at = 0;
 
 	ks_check_wanted(check, "/dev with null zero full random urandom tty, not mounted nodev");
-	ks_check_fix(check, "sudo mount -t devtmpfs dev /dev; in a container: one whose /dev has the usual nodes (docker and podman make them)");
+	ks_check_fix(check, "sudo mount -t devtmpfs dev /dev; in a container: one whose /dev has the usual nodes "
+			    "(docker and podman make them)");
 	for (size_t i = 0; i < KS_COUNT(names); i++) {
 		(void)snprintf(path, sizeof(path), "%s/dev/%s", facts->root, names[i]);
 		if (stat(path, &st) < 0 || !S_ISCHR(st.st_mode))
@@ -33,7 +34,8 @@ static void check_devices(const struct ks_doctor_facts *facts, struct ks_checks 
 	if (at)
 		ks_check_found(check, KS_CHECK_FAIL, "no such devices in /dev:%s", lacks);
 	else if (ks_facts_mount_of(facts, "/dev/null", &mount) && ks_facts_has_option(mount.options, "nodev"))
-		ks_check_found(check, KS_CHECK_WARN, "%.200s is mounted nodev: code in a box cannot open /dev/null", mount.point);
+		ks_check_found(check, KS_CHECK_WARN, "%.200s is mounted nodev: code in a box cannot open /dev/null",
+			       mount.point);
 	else
 		ks_check_found(check, KS_CHECK_OK, "/dev has them all");
 }
@@ -45,11 +47,16 @@ static void check_usr(const struct ks_doctor_facts *facts, struct ks_checks *che
 
 	check->blocks = true;
 	ks_check_wanted(check, "programs under /usr that may be run");
-	ks_check_fix(check, "sudo mount -o remount,exec %s; or name another root file system: image \"dir:/path/to/rootfs\"", "/usr");
+	ks_check_fix(check,
+		     "sudo mount -o remount,exec %s; or name another root file system: image \"dir:/path/to/rootfs\"",
+		     "/usr");
 	if (!ks_facts_exists(facts, "/usr/bin"))
 		ks_check_found(check, KS_CHECK_FAIL, "there is no /usr/bin");
 	else if (ks_facts_mount_of(facts, "/usr/bin", &mount) && ks_facts_has_option(mount.options, "noexec")) {
-		ks_check_fix(check, "sudo mount -o remount,exec %s; or name another root file system: image \"dir:/path/to/rootfs\"", mount.point);
+		ks_check_fix(check,
+			     "sudo mount -o remount,exec %s; or name another root file system: image "
+			     "\"dir:/path/to/rootfs\"",
+			     mount.point);
 		ks_check_found(check, KS_CHECK_FAIL, "%.200s is mounted noexec", mount.point);
 	} else {
 		ks_check_found(check, KS_CHECK_OK, "/usr/bin");
@@ -66,13 +73,16 @@ static void check_state_directory(const struct ks_doctor_facts *facts, struct ks
 	if (facts->state_error) {
 		check->blocks = true;
 		if (facts->state_error->hint[0])
-			ks_check_fix(check, "%s; for example: mkdir -p ~/.cache/kern && export KERN_STATE_DIR=~/.cache/kern",
+			ks_check_fix(check,
+				     "%s; for example: mkdir -p ~/.cache/kern && export KERN_STATE_DIR=~/.cache/kern",
 				     facts->state_error->hint);
 		ks_check_found(check, KS_CHECK_FAIL, "%s", facts->state_error->text);
 	} else if (!facts->state_path) {
 		ks_check_found(check, KS_CHECK_WARN, "not looked at");
-	} else if (ks_facts_mount_of(facts, facts->state_path, &mount) && ks_facts_has_option(mount.options, "noexec")) {
-		ks_check_found(check, KS_CHECK_WARN, "%.200s: %.100s is mounted noexec, programs built in a workspace will not run",
+	} else if (ks_facts_mount_of(facts, facts->state_path, &mount) &&
+		   ks_facts_has_option(mount.options, "noexec")) {
+		ks_check_found(check, KS_CHECK_WARN,
+			       "%.200s: %.100s is mounted noexec, programs built in a workspace will not run",
 			       facts->state_path, mount.point);
 	} else if (facts->state_free < ROOM_BYTES) {
 		ks_check_found(check, KS_CHECK_WARN, "%.200s: %llu MiB free", facts->state_path,
@@ -86,15 +96,18 @@ static void check_state_directory(const struct ks_doctor_facts *facts, struct ks
 /* mount_setattr(2) lists which file systems take id maps; these do not (overlayfs and fuse on few kernels). */
 static void check_workspace_idmap(const struct ks_doctor_facts *facts, struct ks_checks *checks)
 {
-	static const char *const without[] = { "overlay", "aufs", "nfs", "nfs4", "9p", "cifs", "smb3", "ecryptfs", "virtiofs" };
+	static const char *const without[] = { "overlay", "aufs", "nfs",      "nfs4",	 "9p",
+					       "cifs",	  "smb3", "ecryptfs", "virtiofs" };
 	struct ks_check *check = ks_check_new(checks, "workspace_idmap");
 	struct ks_facts_mount mount;
 
 	ks_check_wanted(check, "a workspace on ext4, xfs, btrfs or tmpfs, or one that an ordinary user owns");
-	ks_check_fix(check, "give the project to an ordinary user (chown -R 1000:1000 DIRECTORY), or put it on a volume (docker run -v), or pass "
+	ks_check_fix(check, "give the project to an ordinary user (chown -R 1000:1000 DIRECTORY), or put it on a "
+			    "volume (docker run -v), or pass "
 			    "mapOwner: true, which lets the code act as root on its files");
 	if (facts->uid != 0 || !ks_facts_mount_of(facts, facts->cwd, &mount)) {
-		ks_check_found(check, KS_CHECK_OK, facts->uid != 0 ? "not root: not needed" : "the current directory's mount is not known");
+		ks_check_found(check, KS_CHECK_OK,
+			       facts->uid != 0 ? "not root: not needed" : "the current directory's mount is not known");
 		return;
 	}
 	bool bad = strncmp(mount.type, "fuse", 4) == 0;
@@ -134,7 +147,8 @@ void ks_checks_files(const struct ks_doctor_facts *facts, struct ks_checks *chec
 /* The least of the machine's memory and the cap of the cgroup we are in, in MiB; -1 unknown. */
 static int64_t memory_mb(const struct ks_doctor_facts *facts, const char **ret_where)
 {
-	static const char *const caps[] = { "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes" };
+	static const char *const caps[] = { "/sys/fs/cgroup/memory.max",
+					    "/sys/fs/cgroup/memory/memory.limit_in_bytes" };
 	char text[64];
 	int64_t least = -1, cap;
 
@@ -156,14 +170,17 @@ static void check_memory(const struct ks_doctor_facts *facts, struct ks_checks *
 	int64_t mb = memory_mb(facts, &where);
 
 	ks_check_wanted(check, "%lld MiB, a box's memory cap when none is named", (long long)facts->memory_mb);
-	ks_check_fix(check, "ask for less (memoryMb: %lld), or give this machine or container more memory", (long long)(mb > 8 ? mb / 2 : 4));
+	ks_check_fix(check, "ask for less (memoryMb: %lld), or give this machine or container more memory",
+		     (long long)(mb > 8 ? mb / 2 : 4));
 	if (mb < 0)
 		ks_check_found(check, KS_CHECK_OK, "not known");
 	else
-		ks_check_found(check, mb < facts->memory_mb ? KS_CHECK_WARN : KS_CHECK_OK, "%lld MiB (%s)", (long long)mb, where);
+		ks_check_found(check, mb < facts->memory_mb ? KS_CHECK_WARN : KS_CHECK_OK, "%lld MiB (%s)",
+			       (long long)mb, where);
 }
 
-/* "Max open files            1024                 1048576              files": the soft limit, then the hard one (proc_pid_limits(5)). */
+/* "Max open files            1024                 1048576              files": the soft limit, then the hard one
+ * (proc_pid_limits(5)). */
 static bool read_limit(const struct ks_doctor_facts *facts, const char *name, long long *ret_soft)
 {
 	char text[128];
@@ -177,7 +194,8 @@ static bool read_limit(const struct ks_doctor_facts *facts, const char *name, lo
 	return true;
 }
 
-static void check_one_limit(const struct ks_doctor_facts *facts, struct ks_check *check, const char *name, int64_t wanted)
+static void check_one_limit(const struct ks_doctor_facts *facts, struct ks_check *check, const char *name,
+			    int64_t wanted)
 {
 	long long soft;
 
@@ -195,8 +213,11 @@ static void check_open_files(const struct ks_doctor_facts *facts, struct ks_chec
 	struct ks_check *check = ks_check_new(checks, "open_files");
 	const int64_t wanted = facts->runs * FDS_A_RUN + FDS_BESIDES;
 
-	ks_check_fix(check, "ulimit -n %lld before the sidecar starts (hard limit: /etc/security/limits.conf, LimitNOFILE= of a unit, docker run "
-			    "--ulimit nofile=65536), or initialize with limits.runs of %lld", (long long)(wanted > 65536 ? wanted : 65536), 16LL);
+	ks_check_fix(check,
+		     "ulimit -n %lld before the sidecar starts (hard limit: /etc/security/limits.conf, LimitNOFILE= of "
+		     "a unit, docker run "
+		     "--ulimit nofile=65536), or initialize with limits.runs of %lld",
+		     (long long)(wanted > 65536 ? wanted : 65536), 16LL);
 	check_one_limit(facts, check, "Max open files", wanted);
 }
 
@@ -206,7 +227,8 @@ static void check_process_limit(const struct ks_doctor_facts *facts, struct ks_c
 	struct ks_check *check = ks_check_new(checks, "process_limit");
 
 	check->suspect = facts->uid != 0;
-	ks_check_fix(check, "ulimit -u 16384 before the sidecar starts (hard limit: /etc/security/limits.conf, LimitNPROC= of a unit); in a "
+	ks_check_fix(check, "ulimit -u 16384 before the sidecar starts (hard limit: /etc/security/limits.conf, "
+			    "LimitNPROC= of a unit); in a "
 			    "container also: docker run --pids-limit -1");
 	if (facts->uid == 0)
 		ks_check_found(check, KS_CHECK_OK, "root: not bound");
@@ -214,20 +236,23 @@ static void check_process_limit(const struct ks_doctor_facts *facts, struct ks_c
 		check_one_limit(facts, check, "Max processes", facts->runs * TASKS_A_RUN);
 }
 
-/* cgroup v1 counts swap only with memory.memsw.*, which some kernels leave out unless swapaccount=1 (kernel-parameters.txt). */
+/* cgroup v1 counts swap only with memory.memsw.*, which some kernels leave out unless swapaccount=1
+ * (kernel-parameters.txt). */
 static void check_swap(const struct ks_doctor_facts *facts, struct ks_checks *checks)
 {
 	struct ks_check *check = ks_check_new(checks, "swap");
 	char text[1024];
 
 	ks_check_wanted(check, "swap that counts towards a box's memory cap");
-	ks_check_fix(check, "boot with swapaccount=1 on the kernel's command line, or switch swap off: sudo swapoff -a");
+	ks_check_fix(check,
+		     "boot with swapaccount=1 on the kernel's command line, or switch swap off: sudo swapoff -a");
 	const char *first = ks_facts_text(facts, "/proc/swaps", text, sizeof(text)) == 0 ? strchr(text, '\n') : NULL;
 	if (!first)
 		ks_check_found(check, KS_CHECK_OK, "no swap");
 	else if (ks_facts_exists(facts, "/sys/fs/cgroup/memory/memory.limit_in_bytes") &&
 		 !ks_facts_exists(facts, "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes"))
-		ks_check_found(check, KS_CHECK_WARN, "swap is in use, and cgroup v1 does not count it here: a box can use more than its cap");
+		ks_check_found(check, KS_CHECK_WARN,
+			       "swap is in use, and cgroup v1 does not count it here: a box can use more than its cap");
 	else
 		ks_check_found(check, KS_CHECK_OK, "swap is in use, and counts");
 }

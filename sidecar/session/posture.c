@@ -196,8 +196,11 @@ static int plan_image_etc(struct ks_session *session, struct ks_plan *plan, stru
 	KS_AUTOCLOSE int etc = openat(session->image->root_fd, "etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	char name[128];
 
-	if (etc < 0)
+	if (etc < 0 && errno == ENOENT)
 		return plan_own_etc(session, plan, err);
+	if (etc < 0) /* a link would lead our files away */
+		return ks_fail_at(err, KS_E_IMAGE_INVALID, "/image", "the /etc of the image %.200s is no directory",
+				  session->image->ref);
 	for (size_t i = 0; i < KS_COUNT(own_files); i++) {
 		if (!has_regular(etc, own_files[i].path + strlen("/etc/")))
 			continue;
