@@ -163,8 +163,9 @@ static void on_listener(uv_poll_t *poll, int status, int events)
 {
 	struct ks_box *box = poll->data;
 
-	if (status == 0 && (events & UV_READABLE) && !(events & UV_DISCONNECT)) {
-		if (ks_escape_answer(box->listener, &box->escape, ks_now_us())) {
+	/* EPOLLERR comes as a status: the kernel's poll of a listener says so when a signal interrupts it. That is no end. */
+	if (status < 0 || !(events & UV_DISCONNECT)) {
+		if (status == 0 && ks_escape_answer(box->listener, &box->escape, ks_now_us())) {
 			if (box->escape.doomed >= 0)
 				ks_engine_start_insisting(box->engine);
 			return;

@@ -1,9 +1,10 @@
-/* claim.h: the claim of a box: what only this call knows. The sidecar packs it, the box's init reads it; both by this file, which
- * touches neither descriptors nor files.
+/* claim.h: the claim of a box: what only this call knows. The sidecar packs it, the box's init reads it; both by this
+ * file, which touches neither descriptors nor files.
  *
- * On the box's socket: a struct ks_claim, and its body, which is too large for a message lies in a memfd (KS_CLAIM_MEMFD). The
- * body: cwd, argc words, envc NAME=VALUE pairs, each ended by a NUL; then nfiles times a ks_claim_file, the name with its NUL, the
- * content. Descriptors: [memfd,] stdin, stdout, stderr [, result channel]. */
+ * On the box's socket: a struct ks_claim, and its body, which is too large for a message lies in a memfd
+ * (KS_CLAIM_MEMFD). The body: cwd, argc words, envc NAME=VALUE pairs, each ended by a NUL; then nfiles times a
+ * ks_claim_file, the name with its NUL, the content. Descriptors: [memfd,] stdin, stdout, stderr [, result channel].
+ * */
 #pragma once
 
 #include <stdint.h>
@@ -62,8 +63,8 @@ struct ks_claim_view {
 	const char *files, *end; /* what ks_claim_next_file() has not taken yet */
 };
 
-/* Checks the whole claim, so that nothing is done for half of one. `body` has head->length bytes and must outlive the view, which
- * points into it. NULL, or what is wrong with it. */
+/* Checks the whole claim, so that nothing is done for half of one. `body` has head->length bytes and must outlive the
+ * view, which points into it. NULL, or what is wrong with it. */
 const char *ks_claim_read(const struct ks_claim *head, const char *body, struct ks_claim_view *ret);
 /* Takes the next file; false after the last. */
 bool ks_claim_next_file(struct ks_claim_view *view, struct ks_command_file *ret);

@@ -240,8 +240,8 @@ void ks_engine_free(struct ks_engine *engine)
 		ks_list_remove(&p->node);
 		free(p);
 	}
-	free(engine->allowlists[0].code);
-	free(engine->allowlists[1].code);
+	for (int i = 0; i < 4; i++)
+		free(engine->filters[i / 2][i % 2].code);
 	free(engine->launcher_config);
 	free(engine);
 }
@@ -256,16 +256,16 @@ const struct ks_cgroup_status *ks_engine_limits(const struct ks_engine *engine)
 	return &engine->limits;
 }
 
-const struct ks_filter *ks_engine_allowlist(struct ks_engine *engine, bool untrusted, struct ks_error *err)
+const struct ks_filter *ks_engine_filters(struct ks_engine *engine, bool untrusted, struct ks_error *err)
 {
 	const bool polled = engine->limits.enforced[KS_LIMIT_MEMORY] != KS_ENFORCED_KERNEL;
-	struct ks_filter *filter = &engine->allowlists[untrusted];
+	const unsigned flags = (polled ? KS_FILTER_NO_HIDDEN_MEMORY : 0) | (untrusted ? KS_FILTER_UNTRUSTED : 0);
+	struct ks_filter *filters = engine->filters[untrusted];
 
-	/* each takes libseccomp 2 ms: once, when it is first asked for */
-	if (!filter->code && ks_filter_allowlist((polled ? KS_FILTER_NO_HIDDEN_MEMORY : 0) | (untrusted ? KS_FILTER_UNTRUSTED : 0),
-						 filter, err) < 0)
+	/* it takes libseccomp 2 ms: once, when it is first asked for */
+	if (!filters[1].code && (ks_filter_allowlist(flags, &filters[0], err) < 0 || ks_filter_arguments(flags, &filters[1], err) < 0))
 		return NULL;
-	return filter;
+	return filters;
 }
 
 bool ks_engine_box_user_ns(const struct ks_engine *engine)

@@ -29,8 +29,8 @@ bool ks_engine_is_root(const struct ks_engine *engine);
 /* Like ks_cgroups_status(), but pids are always held by the kernel: where there is no cgroup for them by RLIMIT_NPROC, in a user
  * namespace of each box's own. Refused forks are not counted then. */
 const struct ks_cgroup_status *ks_engine_limits(const struct ks_engine *engine);
-/* The big filter of a template, as a plan carries it. NULL with err. */
-const struct ks_filter *ks_engine_allowlist(struct ks_engine *engine, bool untrusted, struct ks_error *err);
+/* The two filters of a template, as a plan carries them. NULL with err. */
+const struct ks_filter *ks_engine_filters(struct ks_engine *engine, bool untrusted, struct ks_error *err);
 /* Does every box make a user namespace of its own? See ks_engine_limits(). */
 bool ks_engine_box_user_ns(const struct ks_engine *engine);
 const char *ks_engine_fail_step(const struct ks_engine *engine);

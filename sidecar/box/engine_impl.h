@@ -12,7 +12,7 @@ struct ks_engine {
 	uv_timer_t insist_timer;
 	bool attached, lost, is_root;
 	int control;
-	struct ks_filter allowlists[2]; /* by `untrusted`; made on demand */
+	struct ks_filter filters[2][2]; /* by `untrusted`: allowlist and arguments; made on demand */
 	pid_t launcher;
 	struct ks_cgroups *cgroups;
 	struct ks_cgroup_status limits; /* as boxes get them: see ks_engine_limits() */

@@ -19,8 +19,8 @@ struct process {
 	uint64_t deaf; /* signals blocked, ignored or caught */
 };
 
-/* The text behind "\nKEY:\t"; "" when the line is not there. The kernel escapes line feeds of a process's name, so no name can
- * forge a line. */
+/* The text behind "\nKEY:\t"; "" when the line is not there. The kernel escapes line feeds of a process's name, so
+ * no name can forge a line. */
 static const char *field(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
@@ -36,8 +36,8 @@ static uint64_t signals(const char *text, const char *key)
 	return *mask ? strtoull(mask, NULL, 16) : UINT64_MAX;
 }
 
-/* The pids of a notification are of our pid namespace (seccomp_unotify(2)). In a container /proc may be of another one, where the
- * number is somebody else's. */
+/* The pids of a notification are of our pid namespace (seccomp_unotify(2)). In a container /proc may be of another
+ * one, where the number is somebody else's. */
 static bool proc_is_ours(void)
 {
 	char self[24];
@@ -113,9 +113,10 @@ bool ks_escape_answer(int listener, struct ks_escape *escape, int64_t now_us)
 
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notif) < 0)
 		return errno == EINTR || errno == ENOENT; /* it died meanwhile */
-	/* notif.pid is a thread id, pidfd_open wants the group's. ID_VALID comes last: a notification that still stands holds its
-	 * thread in the call, so all that was looked up by number since it came is of that thread and of nobody who has its
-	 * number now. Otherwise the call is counted, but there is nobody to name and nobody to end. */
+	/* notif.pid is a thread id, pidfd_open wants the group's. ID_VALID comes last: a notification that still
+	 * stands holds its thread in the call, so all that was looked up by number since it came is of that thread
+	 * and of nobody who has its number now. Otherwise the call is counted, but there is nobody to name and
+	 * nobody to end. */
 	int known = read_process(notif.pid, &process);
 	KS_AUTOCLOSE int pidfd = known < 0 ? -1 : ks_pidfd_open(process.tgid);
 	bool valid = ask(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &notif.id) == 0;
@@ -123,15 +124,18 @@ bool ks_escape_answer(int listener, struct ks_escape *escape, int64_t now_us)
 		record(escape, notif.data.nr, valid && process.name[0] ? process.name : "?");
 	if (pidfd >= 0 && valid)
 		end_process(pidfd, &process);
-	/* With WAIT_KILLABLE_RECV only SIGKILL ends the wait for an answer, and SIGSYS, which dumps core, is not as good. So a lone
-	 * thread gets its answer, behind the signal, and dies on its way out before another instruction runs. One of several gets
-	 * none: the signal goes to any of them, and until that has ended all, this one would run on. */
+	/* With WAIT_KILLABLE_RECV only SIGKILL ends the wait for an answer, and SIGSYS, which dumps core, is not as
+	 * good. So a lone thread gets its answer, behind the signal, and dies on its way out before another
+	 * instruction runs. One of several gets none: the signal goes to any of them, and until that has ended all,
+	 * this one would run on. */
 	answer.id = notif.id;
-	if ((process.threads == 1 || pidfd < 0 || !valid) && ask(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) < 0 && errno != ENOENT)
+	bool wants_answer = process.threads == 1 || pidfd < 0 || !valid;
+	if (wants_answer && ask(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) < 0 && errno != ENOENT)
 		return false;
 	if (pidfd < 0 || !valid)
 		return !valid; /* it lives, and we cannot end it alone: the caller ends the box */
-	/* Another thread may have begun to ignore SIGSYS between our look and the signal, or whom it went to sleeps too deep. */
+	/* Another thread may have begun to ignore SIGSYS between our look and the signal, or whom it went to sleeps
+	 * too deep. */
 	ks_escape_insist(escape, INT64_MAX);
 	escape->doomed = KS_TAKE_FD(pidfd);
 	escape->doomed_until_us = now_us + 100000;

@@ -156,13 +156,15 @@ int ks_plan_set_apparmor(struct ks_plan *plan, const char *profile, struct ks_er
 	return plan->strings.failed ? ks_fail(err, KS_E_INTERNAL, "out of memory") : 0;
 }
 
-int ks_plan_set_filter(struct ks_plan *plan, const struct ks_filter *filter, struct ks_error *err)
+int ks_plan_set_filters(struct ks_plan *plan, const struct ks_filter filters[2], struct ks_error *err)
 {
-	while (plan->strings.len % 8 && !plan->strings.failed)
-		ks_buf_char(&plan->strings, '\0');
-	plan->head.filter = (uint32_t)plan->strings.len;
-	plan->head.filter_count = filter->count;
-	ks_buf_add(&plan->strings, filter->code, filter->count * sizeof(*filter->code));
+	for (int i = 0; i < 2; i++) {
+		while (plan->strings.len % 8 && !plan->strings.failed)
+			ks_buf_char(&plan->strings, '\0');
+		plan->head.filter[i] = (uint32_t)plan->strings.len;
+		plan->head.filter_count[i] = filters[i].count;
+		ks_buf_add(&plan->strings, filters[i].code, filters[i].count * sizeof(*filters[i].code));
+	}
 	ks_buf_char(&plan->strings, '\0'); /* the strings end with one */
 	return plan->strings.failed ? ks_fail(err, KS_E_INTERNAL, "out of memory") : 0;
 }
@@ -308,10 +310,12 @@ static bool view_is_sound(const struct ks_plan_view *view, size_t size)
 	    head->strings_len == 0 ||
 	    size != sizeof(*head) + head->step_count * sizeof(struct ks_step) + head->strings_len ||
 	    view->strings[head->strings_len - 1] != '\0' || head->hostname >= head->strings_len ||
-	    head->fail_step >= head->strings_len || head->apparmor >= head->strings_len || head->filter % 8 != 0 ||
-	    head->filter_count > BPF_MAXINSNS || head->filter > head->strings_len ||
-	    head->filter_count * sizeof(struct sock_filter) > head->strings_len - head->filter)
+	    head->fail_step >= head->strings_len || head->apparmor >= head->strings_len)
 		return false;
+	for (int i = 0; i < 2; i++)
+		if (head->filter[i] % 8 != 0 || head->filter_count[i] > BPF_MAXINSNS || head->filter[i] > head->strings_len ||
+		    head->filter_count[i] * sizeof(struct sock_filter) > head->strings_len - head->filter[i])
+			return false;
 	for (uint32_t i = 0; i < head->step_count; i++)
 		if (!step_is_sound(view, &view->steps[i]))
 			return false;
@@ -343,11 +347,11 @@ damaged:
 	return ks_fail(err, KS_E_INTERNAL, "the plan is damaged");
 }
 
-struct ks_filter ks_plan_filter(const struct ks_plan_view *view)
+struct ks_filter ks_plan_filter(const struct ks_plan_view *view, int which)
 {
-	const void *code = view->strings + view->head->filter; /* aligned: ks_plan_open() has looked */
+	const void *code = view->strings + view->head->filter[which]; /* aligned: ks_plan_open() has looked */
 
-	return (struct ks_filter){ (struct sock_filter *)(uintptr_t)code, (unsigned short)view->head->filter_count };
+	return (struct ks_filter){ (struct sock_filter *)(uintptr_t)code, (unsigned short)view->head->filter_count[which] };
 }
 
 void ks_plan_close(struct ks_plan_view *view)

@@ -62,7 +62,7 @@ struct ks_plan_head {
 	uint32_t box_uid, box_gid;    /* who the command is */
 	uint32_t shares_network;      /* no network namespace of its own */
 	uint32_t apparmor;	      /* string; a profile's name, or "" */
-	uint32_t filter, filter_count; /* the allowlist as BPF: offset among the strings, a multiple of 8; instructions */
+	uint32_t filter[2], filter_count[2]; /* allowlist, arguments, as BPF: offset among the strings, a multiple of 8; instructions */
 	uint32_t box_user_ns;	      /* each box makes a user namespace of its own (KS_BOX_OWN_USER_NS) */
 	uint64_t keep_caps;	      /* bit mask of capabilities that the command keeps; 0: none */
 };
@@ -105,7 +105,7 @@ int ks_plan_devpts(struct ks_plan *plan, struct ks_error *err);
 int ks_plan_mask(struct ks_plan *plan, const char *target, struct ks_error *err);
 int ks_plan_set_hostname(struct ks_plan *plan, const char *name, struct ks_error *err);
 int ks_plan_set_apparmor(struct ks_plan *plan, const char *profile, struct ks_error *err);
-int ks_plan_set_filter(struct ks_plan *plan, const struct ks_filter *filter, struct ks_error *err);
+int ks_plan_set_filters(struct ks_plan *plan, const struct ks_filter filters[2], struct ks_error *err);
 int ks_plan_set_fail_step(struct ks_plan *plan, const char *name, struct ks_error *err);
 
 /* One step a line, for people and for a golden test; host-dependent numbers are left out. */
@@ -123,8 +123,8 @@ struct ks_plan_view {
 };
 int ks_plan_open(int fd, struct ks_plan_view *ret, struct ks_error *err);
 void ks_plan_close(struct ks_plan_view *view);
-/* The allowlist inside the plan; valid as long as the view. */
-struct ks_filter ks_plan_filter(const struct ks_plan_view *view);
+/* The filters inside the plan, 0 and 1; valid as long as the view. */
+struct ks_filter ks_plan_filter(const struct ks_plan_view *view, int which);
 const char *ks_plan_string(const struct ks_plan_view *view, uint32_t offset);
 const char *ks_step_name(uint32_t kind);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rest of the line that begins with `key`, or NULL. The kernel escapes line feeds of a process's name, so no name can forge a
- * line. */
+/* The rest of the line that begins with `key`, or NULL. The kernel escapes line feeds of a process's name, so no name
+ * can forge a line. */
 static const char *field(const char *text, const char *key, size_t *ret_len)
 {
 	const size_t key_len = strlen(key);

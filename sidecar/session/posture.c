@@ -375,10 +375,10 @@ static int plan_all(struct ks_session *session, struct ks_plan *plan, struct ks_
 int ks_posture_plan(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
 {
 	struct ks_engine *engine = session->core->engine;
-	const struct ks_filter *filter = ks_engine_allowlist(engine, session->untrusted, err);
+	const struct ks_filter *filters = ks_engine_filters(engine, session->untrusted, err);
 
 	ks_plan_init(plan, ks_engine_is_root(engine));
-	if (!filter || ks_plan_set_filter(plan, filter, err) < 0 || ks_plan_set_fail_step(plan, ks_engine_fail_step(engine), err) < 0)
+	if (!filters || ks_plan_set_filters(plan, filters, err) < 0 || ks_plan_set_fail_step(plan, ks_engine_fail_step(engine), err) < 0)
 		return -1;
 	return plan_all(session, plan, err);
 }
@@ -393,7 +393,7 @@ static const char *const before_tree[] = {
 };
 static const char *const after_tree[] = {
 	"template session proc", "template pivot_root",	   "template read-only root", "template user limits", "template no_new_privs",
-	"template allowlist filter", "template bounding set", "box      box namespaces",
+	"template arguments filter", "template allowlist filter", "template bounding set", "box      box namespaces",
 };
 
 static int print_workspace(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)

@@ -56,10 +56,11 @@ size_t ks_text_plan(struct ks_text_item *items, size_t count, size_t budget)
 	while (total > budget) {
 		struct ks_text_item *largest = NULL;
 		for (size_t i = 0; i < count; i++)
-			if (items[i].form != KS_FORM_BLOB && (!largest || items[i].size > largest->size))
+			if (items[i].form != KS_FORM_BLOB && items[i].size > ref_size(&items[i]) &&
+			    (!largest || items[i].size > largest->size))
 				largest = &items[i];
-		if (!largest || largest->size <= ref_size(largest))
-			break;
+		if (!largest)
+			break; /* no reference would be shorter */
 		total -= largest->size;
 		largest->form = KS_FORM_BLOB;
 		largest->size = ref_size(largest);

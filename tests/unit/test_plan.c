@@ -289,14 +289,14 @@ static void test_step_names(void **state)
 static void fill_head(void)
 {
 	static struct sock_filter code[] = { { 0x20, 0, 0, 4 }, { 0x06, 0, 0, 0x7fff0000 } };
-	const struct ks_filter filter = { code, 2 };
+	const struct ks_filter filters[2] = { { code, 2 }, { code, 1 } };
 	struct ks_error err;
 
 	ks_plan_map_ids(plan, 1000, 1000, 0, 0);
 	assert_int_equal(ks_plan_set_hostname(plan, "sandbox", &err), 0);
 	assert_int_equal(ks_plan_set_apparmor(plan, "profile", &err), 0);
 	assert_int_equal(ks_plan_set_fail_step(plan, "tmpfs /tmp", &err), 0);
-	assert_int_equal(ks_plan_set_filter(plan, &filter, &err), 0);
+	assert_int_equal(ks_plan_set_filters(plan, filters, &err), 0);
 }
 
 static int pack(void)
@@ -329,9 +329,12 @@ static void test_round_trip(void **state)
 	assert_string_equal(ks_plan_string(&view, view.steps[4].target), "/etc/f");
 	assert_string_equal(ks_plan_string(&view, view.steps[4].source), "/f");
 	assert_int_equal(view.steps[1].text_len, 4);
-	struct ks_filter filter = ks_plan_filter(&view);
+	struct ks_filter filter = ks_plan_filter(&view, 0);
 	assert_int_equal(filter.count, 2);
 	assert_int_equal(filter.code[1].k, 0x7fff0000);
+	filter = ks_plan_filter(&view, 1);
+	assert_int_equal(filter.count, 1);
+	assert_int_equal(filter.code[0].code, 0x20);
 	assert_int_equal(ks_plan_fails(&view, "tmpfs /tmp"), KS_TEST_HOOKS);
 	assert_false(ks_plan_fails(&view, "tmpfs"));
 	assert_false(ks_plan_fails(&view, ""));
@@ -364,7 +367,7 @@ static void test_empty_plan(void **state)
 	assert_int_equal(st.st_size, sizeof(struct ks_plan_head) + 1);
 	assert_int_equal(ks_plan_open(fd, &view, &err), 0);
 	assert_int_equal(view.head->step_count, 0);
-	assert_int_equal(ks_plan_filter(&view).count, 0);
+	assert_int_equal(ks_plan_filter(&view, 0).count + ks_plan_filter(&view, 1).count, 0);
 	ks_plan_close(&view);
 }
 
@@ -459,16 +462,18 @@ static void test_damaged_filter(void **state)
 {
 	(void)state;
 	struct raw raw = raw_plan();
-	const uint32_t at = raw.head->filter, most = (raw.head->strings_len - at) / 8;
 
-	assert_int_equal(at % 8, 0);
-	CHECK_FIELD(raw, head->filter, at, at + 1);
-	CHECK_FIELD(raw, head->filter, at, at + 4);
-	CHECK_FIELD(raw, head->filter, 0, 0xfffffff8u);
-	CHECK_FIELD(raw, head->filter_count, most, most + 1);
-	CHECK_FIELD(raw, head->filter_count, 0, 4097);
-	CHECK_FIELD(raw, head->filter_count, 0, UINT32_MAX);
-	CHECK_FIELD(raw, head->filter_count, 0, 0x20000000u); /* times 8 it is 0 in 32 bits */
+	for (int i = 0; i < 2; i++) {
+		const uint32_t at = raw.head->filter[i], most = (raw.head->strings_len - at) / 8;
+		assert_int_equal(at % 8, 0);
+		CHECK_FIELD(raw, head->filter[i], at, at + 1);
+		CHECK_FIELD(raw, head->filter[i], at, at + 4);
+		CHECK_FIELD(raw, head->filter[i], 0, 0xfffffff8u);
+		CHECK_FIELD(raw, head->filter_count[i], most, most + 1);
+		CHECK_FIELD(raw, head->filter_count[i], 0, 4097);
+		CHECK_FIELD(raw, head->filter_count[i], 0, UINT32_MAX);
+		CHECK_FIELD(raw, head->filter_count[i], 0, 0x20000000u); /* times 8 it is 0 in 32 bits */
+	}
 	free(raw.bytes);
 }
 
