@@ -1,10 +1,9 @@
 /* claim.h: the claim of a box: what only this call knows. The sidecar packs it, the box's init reads it; both by this
  * file, which touches neither descriptors nor files.
  *
- * On the box's socket: a struct ks_claim, and its body, which is too large for a message lies in a memfd
+ * On the box's socket: a struct ks_claim, then its body; one that is too large for a message lies in a memfd
  * (KS_CLAIM_MEMFD). The body: cwd, argc words, envc NAME=VALUE pairs, each ended by a NUL; then nfiles times a
- * ks_claim_file, the name with its NUL, the content. Descriptors: [memfd,] stdin, stdout, stderr [, result channel].
- * */
+ * ks_claim_file, the name with its NUL, the content. Descriptors: [memfd,] stdin, stdout, stderr [, result]. */
 #pragma once
 
 #include <stdint.h>

@@ -11,30 +11,8 @@
 
 #include "base/base.h"
 #include "filter.h"
+#include "status.h"
 #include "sys.h"
-
-struct process {
-	char name[20];
-	int tgid, inner_pid, threads;
-	uint64_t deaf; /* signals blocked, ignored or caught */
-};
-
-/* The text behind "\nKEY:\t"; "" when the line is not there. The kernel escapes line feeds of a process's name, so
- * no name can forge a line. */
-static const char *field(const char *text, const char *key)
-{
-	const char *at = strstr(text, key);
-
-	return at ? at + strlen(key) : "";
-}
-
-/* A line that was cut off or is not there stands for every signal: then it is SIGKILL. */
-static uint64_t signals(const char *text, const char *key)
-{
-	const char *mask = field(text, key);
-
-	return *mask ? strtoull(mask, NULL, 16) : UINT64_MAX;
-}
 
 /* The pids of a notification are of our pid namespace (seccomp_unotify(2)). In a container /proc may be of another
  * one, where the number is somebody else's. */
@@ -47,7 +25,7 @@ static bool proc_is_ours(void)
 	return atoi(self) == getpid();
 }
 
-static int read_process(uint32_t tid, struct process *ret)
+static int read_process(uint32_t tid, struct ks_status *ret)
 {
 	char path[40], text[16384]; /* the list of groups in it may be long */
 
@@ -57,19 +35,11 @@ static int read_process(uint32_t tid, struct process *ret)
 	if (n <= 0)
 		return -1;
 	text[n] = '\0';
-	const char *name = field(text, "Name:\t");
-	(void)snprintf(ret->name, sizeof(ret->name), "%.*s", (int)strcspn(name, "\n"), name);
-	ret->tgid = atoi(field(text, "\nTgid:"));
-	const char *pids = field(text, "\nNSpid:"); /* the last number is the one in its own namespace */
-	const char *last = memrchr(pids, '\t', strcspn(pids, "\n"));
-	ret->inner_pid = last ? atoi(last) : 1;
-	ret->threads = atoi(field(text, "\nThreads:"));
-	ret->deaf = signals(text, "\nSigBlk:") | signals(text, "\nSigIgn:") | signals(text, "\nSigCgt:");
-	return ret->tgid > 0 ? 0 : -1;
+	return ks_status_parse(text, ret);
 }
 
 /* SIGSYS where it kills, so that the status tells the story; else SIGKILL. */
-static void end_process(int pidfd, const struct process *process)
+static void end_process(int pidfd, const struct ks_status *process)
 {
 	bool certain = (process->deaf & (UINT64_C(1) << (SIGSYS - 1))) == 0 && process->inner_pid != 1;
 
@@ -109,7 +79,7 @@ bool ks_escape_answer(int listener, struct ks_escape *escape, int64_t now_us)
 {
 	struct seccomp_notif notif = { 0 }; /* must be zeroed, else EINVAL */
 	struct seccomp_notif_resp answer = { .error = -EPERM };
-	struct process process = { .name = "" };
+	struct ks_status process = { .name = "" };
 
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notif) < 0)
 		return errno == EINTR || errno == ENOENT; /* it died meanwhile */

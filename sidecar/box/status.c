@@ -48,7 +48,9 @@ int ks_status_parse(const char *text, struct ks_status *ret)
 
 	if (tgid == 0)
 		return -1;
-	*ret = (struct ks_status){ .tgid = tgid, .inner_pid = last_number(text, "NSpid:", 1), .threads = last_number(text, "Threads:", 0) };
+	*ret = (struct ks_status){ .tgid = tgid,
+				     .inner_pid = last_number(text, "NSpid:", 1),
+				     .threads = last_number(text, "Threads:", 0) };
 	(void)snprintf(ret->name, sizeof(ret->name), "%.*s", name ? (int)len : 0, name ? name : "");
 	ret->deaf = signals(text, "SigBlk:") | signals(text, "SigIgn:") | signals(text, "SigCgt:");
 	return 0;

@@ -3,12 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "sys.h"
 
@@ -70,44 +68,69 @@ static int pin_sources(const struct ks_plan_view *plan, const int *fds, int nfds
 
 /* ---- placing ---- */
 
-static int make_parents(const char *target)
+static bool same_device(const struct stat *st, const char *path)
 {
-	char path[PATH_MAX];
+	struct stat own;
 
-	(void)snprintf(path, sizeof(path), "%s", target + 1);
-	for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(path, 0755) < 0 && errno != EEXIST && errno != EROFS)
-			return -errno;
-		*slash = '/';
-	}
-	return 0;
+	return stat(path, &own) == 0 && own.st_dev == st->st_dev;
 }
 
-/* The target, which may lie in an image or a workspace that is full of links: looked up inside our root only. Missing ones are made
- * in our own tmpfs and nowhere else, so no mount point ever appears on the host's file system. cwd is the new root. */
-static int open_target(const char *target, bool want_dir)
+/* The template's own is the tmpfs of its root, in which it stands; a box's own (`box` is its plan) are those that it has mounted for
+ * itself. A directory of an image, a workspace or the host is neither, also when it lies in a tmpfs. */
+static bool is_ours(const struct ks_plan_view *box, int dir)
 {
-	struct statfs fs;
+	struct stat st;
+
+	if (fstat(dir, &st) < 0)
+		return false;
+	if (!box)
+		return same_device(&st, ".");
+	for (uint32_t i = 0; i < box->head->step_count; i++)
+		if (box->steps[i].kind == KS_STEP_TMPFS && same_device(&st, ks_plan_string(box, box->steps[i].target)))
+			return true;
+	return false;
+}
+
+/* The directory that is to hold `target`, whose last name is *ret_name. It may lie behind links of an image or of a workspace:
+ * looked up inside our root only. Missing ones are made in what is ours and nowhere else, so that nothing ever appears on the
+ * host's file system. cwd is the root. */
+static int open_own_parent(const struct ks_plan_view *box, const char *target, const char **ret_name)
+{
+	char path[PATH_MAX];
+	char *name = path;
+	KS_AUTOCLOSE int dir = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	(void)snprintf(path, sizeof(path), "%s", target + 1);
+	for (char *slash; dir >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
+		*slash = '\0';
+		int next = ks_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+		if (next < 0 && errno == ENOENT && is_ours(box, dir) && mkdirat(dir, name, 0755) == 0)
+			next = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			return -errno;
+		(void)close(dir);
+		dir = next;
+		*slash = '/';
+	}
+	if (dir < 0)
+		return -errno;
+	if (!is_ours(box, dir))
+		return -ENOENT;
+	*ret_name = target + 1 + (name - path);
+	return KS_TAKE_FD(dir);
+}
+
+/* What is there already, looked up inside our root only, or a new one of ours. */
+static int open_target(const struct ks_plan_view *box, const char *target, bool want_dir)
+{
+	const char *name;
 	int fd = ks_openat2(AT_FDCWD, target + 1, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 
 	if (fd >= 0 || errno != ENOENT)
 		return fd < 0 ? -errno : fd;
-	int rc = make_parents(target);
-	if (rc < 0)
-		return rc;
-	char parent[PATH_MAX];
-	(void)snprintf(parent, sizeof(parent), "%s", target + 1);
-	char *slash = strrchr(parent, '/');
-	const char *name = slash ? slash + 1 : parent;
-	KS_AUTOCLOSE int dir = -1;
-	if (slash)
-		*slash = '\0';
-	dir = ks_openat2(AT_FDCWD, slash ? parent : ".", O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
-	if (dir < 0 || fstatfs(dir, &fs) < 0)
-		return -errno;
-	if (fs.f_type != TMPFS_MAGIC) /* an image's or the host's directory: read-only, or not ours to change */
-		return -ENOENT;
+	KS_AUTOCLOSE int dir = open_own_parent(box, target, &name);
+	if (dir < 0)
+		return dir;
 	if (want_dir) {
 		if (mkdirat(dir, name, 0755) < 0)
 			return -errno;
@@ -127,7 +150,7 @@ static int place_bind(const struct ks_plan_view *plan, const struct ks_step *ste
 
 	if (fstat(tree, &st) < 0)
 		return -errno;
-	KS_AUTOCLOSE int target = open_target(ks_plan_string(plan, step->target), S_ISDIR(st.st_mode));
+	KS_AUTOCLOSE int target = open_target(NULL, ks_plan_string(plan, step->target), S_ISDIR(st.st_mode));
 	if (target < 0)
 		return target;
 	if (step->flags & KS_STEP_DEVICE) {
@@ -148,36 +171,34 @@ static int place_bind(const struct ks_plan_view *plan, const struct ks_step *ste
 
 static int place_file(const struct ks_plan_view *plan, const struct ks_step *step)
 {
-	const char *target = ks_plan_string(plan, step->target);
-	int rc = make_parents(target);
-	KS_AUTOCLOSE int fd = rc < 0 ? -1 : open(target + 1, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
+	const char *name;
+	KS_AUTOCLOSE int dir = open_own_parent(NULL, ks_plan_string(plan, step->target), &name);
+	KS_AUTOCLOSE int fd = dir < 0 ? dir : openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
 
 	if (fd < 0)
-		return rc < 0 ? rc : -errno;
+		return dir < 0 ? dir : -errno;
 	ssize_t n = write(fd, ks_plan_string(plan, step->text), step->text_len);
 	return n == (ssize_t)step->text_len ? 0 : n < 0 ? -errno : -EIO;
 }
 
 static int place(const struct ks_plan_view *plan, const struct ks_step *step, int tree)
 {
-	const char *target = ks_plan_string(plan, step->target);
-	int rc;
+	const char *target = ks_plan_string(plan, step->target), *name;
+	KS_AUTOCLOSE int dir = -1;
 
 	switch ((enum ks_step_kind)step->kind) {
 	case KS_STEP_DIR:
 		if (step->flags & KS_STEP_OPTIONAL) {
-			rc = open_target(target, true);
-			if (rc >= 0)
-				(void)close(rc);
-			return rc < 0 ? rc : 0;
+			dir = open_target(NULL, target, true);
+			return dir < 0 ? dir : 0;
 		}
-		rc = make_parents(target);
-		return rc < 0 ? rc : mkdir(target + 1, step->mode) < 0 ? -errno : 0;
+		dir = open_own_parent(NULL, target, &name);
+		return dir < 0 ? dir : mkdirat(dir, name, step->mode) < 0 ? -errno : 0;
 	case KS_STEP_FILE:
 		return place_file(plan, step);
 	case KS_STEP_SYMLINK:
-		rc = make_parents(target);
-		return rc < 0 ? rc : symlink(ks_plan_string(plan, step->text), target + 1) < 0 ? -errno : 0;
+		dir = open_own_parent(NULL, target, &name);
+		return dir < 0 ? dir : symlinkat(ks_plan_string(plan, step->text), dir, name) < 0 ? -errno : 0;
 	case KS_STEP_BIND:
 		if (step->flags & KS_STEP_COVER) {
 			KS_AUTOCLOSE int own = open_tree(AT_FDCWD, ks_plan_string(plan, step->source) + 1,
@@ -265,21 +286,16 @@ int ks_tree_build(const struct ks_plan_view *plan, const int *fds, int nfds, str
 
 /* ---- what each box mounts for itself ---- */
 
-/* The directories on the way lie in a file system that this box has just mounted, empty: there is no link to be led astray by. */
-static int bind_again(const char *source, const char *target)
+static int bind_again(const struct ks_plan_view *plan, const char *source, const char *target)
 {
-	char path[PATH_MAX];
+	KS_AUTOCLOSE int place = open_target(plan, target, true);
+	KS_AUTOCLOSE int tree = open_tree(AT_FDCWD, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
-	(void)snprintf(path, sizeof(path), "%s", target);
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(path, 0755) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+	if (place < 0)
+		return place;
+	if (tree < 0 || move_mount(tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		return -errno;
-	return mount(source, path, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
+	return 0;
 }
 
 static int box_mount(const struct ks_plan_view *plan, const struct ks_step *step)
@@ -306,7 +322,7 @@ static int box_mount(const struct ks_plan_view *plan, const struct ks_step *step
 			return 0;
 		return errno == ENOENT ? 0 : -errno;
 	case KS_STEP_BIND:
-		return bind_again(ks_plan_string(plan, step->source), target);
+		return bind_again(plan, ks_plan_string(plan, step->source), target);
 	case KS_STEP_DIR:
 	case KS_STEP_FILE:
 	case KS_STEP_SYMLINK:
