@@ -316,26 +316,26 @@ static void test_systemd(void **state)
 	(void)state;
 	make_v2();
 	put(path_of("job/cgroup.procs"), "1\n"); /* our shell's, say */
-	assert_bus_reason("none", 500, "bus.so (240 or later) is not installed");
+	assert_bus_reason("none", 10000, "bus.so (240 or later) is not installed");
 	if (!build_bus()) {
 		print_message("SKIPPED in part: no cc to build a fake libsystemd\n");
 		return;
 	}
-	assert_bus_reason("nobus", 2000,
+	assert_bus_reason("nobus", 10000,
 			  geteuid() == 0 ? "no system bus: Connection refused" : "no user bus: Connection refused");
 	assert_string_equal(got(path_of("which")), geteuid() == 0 ? "system" : "user");
-	assert_bus_reason("refuse", 2000, "systemd: Access denied");
+	assert_bus_reason("refuse", 10000, "systemd: Access denied");
 	FILE *f = fopen(path_of("call"), "re");
 	assert_non_null(f);
 	assert_non_null(fgets(line, sizeof(line), f));
 	(void)fclose(f);
 	assert_string_equal(line, call);
-	assert_string_equal(got(path_of("timeout")), "2000000");
-	assert_bus_reason("crash", 2000, "systemd: the child that asked it died");
+	assert_string_equal(got(path_of("timeout")), "10000000");
+	assert_bus_reason("crash", 10000, "systemd: the child that asked it died");
 	int64_t start = ks_now_us();
 	assert_bus_reason("hang", 200, "systemd: the bus did not answer in time");
-	assert_bus_reason("still", 200, ".scope in time");
-	assert_true(ks_now_us() - start < 5000000);
+	assert_bus_reason("still", 1500, ".scope in time");
+	assert_true(ks_now_us() - start < 20000000);
 }
 
 static void test_systemd_scope(void **state)
@@ -369,7 +369,7 @@ static void test_systemd_scope(void **state)
 		assert_bus_reason("undelegated", 2000, "in our own systemd scope: ");
 		put(path_of("proc"), "0::/job\n");
 		put(path_of("job/cgroup.procs"), pid);
-		assert_bus_reason("refuse", 2000, "systemd: Access denied; systemd's own (no Delegate=yes): ");
+		assert_bus_reason("refuse", 10000, "systemd: Access denied; systemd's own (no Delegate=yes): ");
 	}
 }
 

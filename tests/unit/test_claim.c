@@ -1,5 +1,5 @@
-/* test_claim.c: what a command gets to know, packed by one side and read by the other: every count and length at its cap, below and
- * above, and a reader that believes nothing. */
+/* test_claim.c: what a command gets to know, packed by one side and read by the other: every count and length at its
+ * cap, below and above, and a reader that believes nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,8 @@ static struct ks_command_spec spec_of(const char *const *argv, const char *const
 }
 
 /* A copy that is exactly as long as it says, so that a read behind its end is seen by a sanitizer. */
-static const char *read_exact(const struct ks_claim *head, const void *body, size_t len, struct ks_claim_view *view, char **ret_copy)
+static const char *read_exact(const struct ks_claim *head, const void *body, size_t len, struct ks_claim_view *view,
+			      char **ret_copy)
 {
 	*ret_copy = malloc(len ? len : 1);
 	assert_non_null(*ret_copy);

@@ -167,7 +167,7 @@ static void send_raw(const int *fds, size_t count)
 
 	msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
 	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
-	*head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(count * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+	*head = (struct cmsghdr){ CMSG_LEN(count * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
 	memcpy(CMSG_DATA(head), fds, count * sizeof(int));
 	assert_int_equal(sendmsg(pair[0], &msg, 0), 1);
 }
@@ -284,8 +284,8 @@ static int keep_reversed(void)
 	int first = open("/dev/null", O_RDONLY), second = open("/dev/zero", O_RDONLY);
 	int fds[] = { 4, 3 };
 
-	if (first < 0 || second < 0 || dup2(first, 30) != 30 || dup2(second, 31) != 31 || dup2(31, 3) != 3 || dup2(30, 4) != 4 ||
-	    dup2(30, 900) != 900)
+	if (first < 0 || second < 0 || dup2(first, 30) != 30 || dup2(second, 31) != 31 || dup2(31, 3) != 3 ||
+	    dup2(30, 4) != 4 || dup2(30, 900) != 900)
 		return 2;
 	if (ks_keep_fds(fds, 2) != 0 || fds[0] != 3 || fds[1] != 4)
 		return 3;

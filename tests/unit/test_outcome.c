@@ -122,8 +122,8 @@ static void test_too_late(void **state)
 			call.timed_out = which != 0;
 			call.cancelled = which != 1;
 			call.outcome.end.killed_by_us = cases[i].killed_by_us;
-			assert_end(decide(KS_END_EXITED, cases[i].wait_status), cases[i].exit_code, cases[i].signal_number,
-				   KS_FAULT_NONE);
+			assert_end(decide(KS_END_EXITED, cases[i].wait_status), cases[i].exit_code,
+				   cases[i].signal_number, KS_FAULT_NONE);
 			assert_string_equal(call.outcome.limit, "");
 		}
 }
@@ -157,7 +157,8 @@ static void test_oom(void **state)
 	call.outcome.end.leaf.oom_own_limit = true;
 	assert_end(decide(KS_END_EXITED, KILLED(SIGKILL)), 137, SIGKILL, KS_FAULT_OOM);
 	assert_string_equal(call.outcome.message,
-			    "out of memory: the box reached its cap of 128 MiB and the kernel killed 2 of its processes");
+			    "out of memory: the box reached its cap of 128 MiB and the kernel killed 2 of its "
+			    "processes");
 	assert_string_equal(call.outcome.limit, "memoryMb");
 	/* only a grandchild died, and the main process went on */
 	assert_int_equal(set_up(NULL), 0);
@@ -216,8 +217,9 @@ static void test_escape_with_long_names(void **state)
 	memset(call.escape.call, 'c', sizeof(call.escape.call) - 1);
 	memset(call.escape.process, 'p', sizeof(call.escape.process) - 1);
 	(void)decide(KS_END_EXITED, KILLED(SIGSYS));
-	assert_string_equal(call.outcome.message, "the sandbox refused the system call ccccccccccccccccccccccccccccccc, "
-						  "made by ppppppppppppppppppp, and ended that process");
+	assert_string_equal(call.outcome.message, "the sandbox refused the system call "
+						  "ccccccccccccccccccccccccccccccc, made by ppppppppppppppppppp, "
+						  "and ended that process");
 	assert_string_equal(call.outcome.syscall, call.escape.call);
 	assert_string_equal(call.outcome.process, call.escape.process);
 }
@@ -265,7 +267,8 @@ static void test_exec_failed_long(void **state)
 	memset(ref, 'r', sizeof(ref) - 1);
 	argv[0] = program;
 	image.ref = ref;
-	(void)snprintf(want, sizeof(want), "cannot execute %.160s in the image %.60s: No such file or directory", program, ref);
+	(void)snprintf(want, sizeof(want), "cannot execute %.160s in the image %.60s: No such file or directory",
+		       program, ref);
 	check_exec(ENOENT, 127, want);
 	argv[0] = prog;
 }
@@ -277,7 +280,8 @@ static void test_killed_from_outside(void **state)
 	call.outcome.end.wall_us = 17; /* nobody measured it: init is dead */
 	assert_end(decide(KS_END_LOST, 0), 137, SIGKILL, KS_FAULT_KILLED);
 	assert_string_equal(call.outcome.message,
-			    "the box was killed from outside: by an administrator, or by the machine's own memory shortage");
+			    "the box was killed from outside: by an administrator, or by the machine's own "
+			    "memory shortage");
 	assert_in_range(call.outcome.duration_us, 5000000, 65000000);
 }
 
@@ -331,7 +335,8 @@ static void check_pair(unsigned first, unsigned second)
 	set_fact(first);
 	set_fact(second);
 	call.outcome.end.exec_errno = exec ? ENOENT : 0;
-	(void)decide(exec ? KS_END_EXEC_FAILED : lost ? KS_END_LOST : KS_END_EXITED, exec || lost ? 0 : KILLED(SIGKILL));
+	(void)decide(exec ? KS_END_EXEC_FAILED : lost ? KS_END_LOST : KS_END_EXITED,
+		     exec || lost ? 0 : KILLED(SIGKILL));
 	/* where the program never ran there was nothing to cancel and no deadline */
 	enum ks_fault_type want = exec && first <= TIMEOUT ? KS_FAULT_EXEC_FAILED : faults[first];
 	if (call.outcome.fault != want)
