@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "box/engine.h"
 #include "cli/doctor.h"
 #include "cli/plan.h"
@@ -159,27 +160,17 @@ static void on_engine_lost(void *arg)
 	leave(m);
 }
 
-static const char *own_directory(char *room, size_t size)
-{
-	ssize_t n = readlink("/proc/self/exe", room, size - 1);
-
-	room[n > 0 ? n : 0] = '\0';
-	char *slash = strrchr(room, '/');
-	if (slash)
-		*slash = '\0';
-	return room;
-}
-
 /* Beside the program in a build tree; else where `install` put them. */
 static void add_default_plugin_dir(void)
 {
 	static char path[4096 + 32];
-	char own[4096];
+	const char *own = ks_program_path(), *slash = strrchr(own, '/');
+	const int len = slash ? (int)(slash - own) : 0;
 	struct stat st;
 
-	(void)snprintf(path, sizeof(path), "%s/languages", own_directory(own, sizeof(own)));
+	(void)snprintf(path, sizeof(path), "%.*s/languages", len, own);
 	if (stat(path, &st) < 0)
-		(void)snprintf(path, sizeof(path), "%s/../" KS_PLUGIN_DIR, own);
+		(void)snprintf(path, sizeof(path), "%.*s/../" KS_PLUGIN_DIR, len, own);
 	if (stat(path, &st) < 0)
 		return;
 	char *real = realpath(path, NULL); /* lives as long as the program */
@@ -351,6 +342,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && strcmp(argv[1], "run") == 0)
 		return ks_cli_run(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "doctor") == 0) {
+		ks_program_seal(argv);
 		add_default_plugin_dir();
 		return ks_cli_doctor(argc - 1, argv + 1, argv[0], (size_t)(end - argv[0]), options.plugin_dirs);
 	}
@@ -365,6 +357,7 @@ int main(int argc, char **argv)
 		(void)fputs(usage, options.help ? stdout : stderr);
 		return options.help ? 0 : 2;
 	}
+	ks_program_seal(argv);
 	if (open_log() < 0)
 		return 2;
 	return serve(argv[0], (size_t)(end - argv[0]));

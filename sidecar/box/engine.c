@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "engine_impl.h"
 #include "launcher.h"
 
@@ -143,6 +144,8 @@ static void on_control(uv_poll_t *poll, int status, int events)
 
 int ks_engine_start(const struct ks_engine_config *config, struct ks_engine **ret, struct ks_error *err)
 {
+	if (ks_program_sealed(err) < 0)
+		return -1;
 	struct ks_engine *engine = calloc(1, sizeof(*engine));
 	struct ks_launcher_config *launcher = calloc(1, sizeof(*launcher));
 	struct ks_cgroups_config cgroups = { 0 };

@@ -16,11 +16,13 @@ static int fail_step(struct ks_error *err, const struct ks_plan_view *plan, cons
 
 	(void)snprintf(name, sizeof(name), "%s %.30s", ks_step_name(step->kind), ks_plan_string(plan, step->target));
 	/* what a request named, in a place where nothing may be made */
-	const bool named = sys_errno == ENOENT && (step->kind == KS_STEP_BIND || step->kind == KS_STEP_DIR);
+	const bool named = (sys_errno == ENOENT || sys_errno == ELOOP) &&
+			   (step->kind == KS_STEP_BIND || step->kind == KS_STEP_DIR);
 	(void)ks_fail_errno(err, named ? KS_E_MOUNT_REFUSED : KS_E_START_FAILED, sys_errno, "cannot set up %s in the box",
 			    ks_plan_string(plan, step->target));
 	if (named)
-		(void)ks_error_hint(err, "a mount point inside the image or the workspace must exist: make it there, or use another target");
+		(void)ks_error_hint(err, "a mount point inside the image or the workspace must exist, and neither be a symbolic link nor "
+					  "lie behind one: make it there, or name another target");
 	return ks_error_step(err, name);
 }
 
@@ -91,9 +93,9 @@ static bool is_ours(const struct ks_plan_view *box, int dir)
 	return false;
 }
 
-/* The directory that is to hold `target`, whose last name is *ret_name. It may lie behind links of an image or of a workspace:
- * looked up inside our root only. Missing ones are made in what is ours and nowhere else, so that nothing ever appears on the
- * host's file system. cwd is the root. */
+/* The directory that is to hold `target`, whose last name is *ret_name. No part of it may be a link: that of an image or of a
+ * workspace could lead over what is ours (CVE-2019-19921, CVE-2021-30465). Missing ones are made in what is ours and nowhere else,
+ * so that nothing ever appears on the host's file system. cwd is the root. */
 static int open_own_parent(const struct ks_plan_view *box, const char *target, const char **ret_name)
 {
 	char path[PATH_MAX];
@@ -103,7 +105,7 @@ static int open_own_parent(const struct ks_plan_view *box, const char *target, c
 	(void)snprintf(path, sizeof(path), "%s", target + 1);
 	for (char *slash; dir >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
 		*slash = '\0';
-		int next = ks_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+		int next = ks_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
 		if (next < 0 && errno == ENOENT && is_ours(box, dir) && mkdirat(dir, name, 0755) == 0)
 			next = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (next < 0)
@@ -120,11 +122,11 @@ static int open_own_parent(const struct ks_plan_view *box, const char *target, c
 	return KS_TAKE_FD(dir);
 }
 
-/* What is there already, looked up inside our root only, or a new one of ours. */
+/* What is there already, or a new one of ours. */
 static int open_target(const struct ks_plan_view *box, const char *target, bool want_dir)
 {
 	const char *name;
-	int fd = ks_openat2(AT_FDCWD, target + 1, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	int fd = ks_openat2(AT_FDCWD, target + 1, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
 
 	if (fd >= 0 || errno != ENOENT)
 		return fd < 0 ? -errno : fd;
@@ -298,6 +300,19 @@ static int bind_again(const struct ks_plan_view *plan, const char *source, const
 	return 0;
 }
 
+/* Where the template saw a directory another box may have put a link since. cwd is the root, and is again afterwards. */
+static int mount_tmpfs(const char *target, const char *options)
+{
+	KS_AUTOCLOSE int place = ks_openat2(AT_FDCWD, target + 1, O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+
+	if (place < 0 || fchdir(place) < 0)
+		return -errno;
+	int rc = mount("tmpfs", ".", "tmpfs", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
+	return chdir("/") < 0 ? -errno : rc;
+}
+
+#define PTY_MAX "64"
+
 static int box_mount(const struct ks_plan_view *plan, const struct ks_step *step)
 {
 	const unsigned long safe = MS_NOSUID | MS_NODEV;
@@ -308,12 +323,15 @@ static int box_mount(const struct ks_plan_view *plan, const struct ks_step *step
 	case KS_STEP_TMPFS:
 		(void)snprintf(options, sizeof(options), "size=%llu,nr_inodes=%llu,mode=%o", (unsigned long long)step->size,
 			       (unsigned long long)step->inodes, step->mode);
-		return mount("tmpfs", target, "tmpfs", safe, options) < 0 ? -errno : 0;
+		return mount_tmpfs(target, options);
 	case KS_STEP_PROC:
 		return mount("proc", target, "proc", safe | MS_NOEXEC, NULL) < 0 ? -errno : 0;
 	case KS_STEP_DEVPTS:
-		/* no gid: an ordinary user has no id to give the terminals to (mount(2) on devpts: newinstance is the default) */
-		return mount("devpts", target, "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620") < 0 ? -errno : 0;
+		/* max: else a box could take all of kernel.pty.max that is not reserved for the host;
+		 * no gid: an ordinary user has no id to give the terminals to (mount(2) on devpts: newinstance is the default) */
+		return mount("devpts", target, "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,max=" PTY_MAX ",ptmxmode=0666,mode=0620") < 0 ?
+			       -errno :
+			       0;
 	case KS_STEP_MASK:
 		/* our own /dev/null, whose type the template has checked */
 		if (mount("/dev/null", target, NULL, MS_BIND, NULL) == 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "base/program.h"
 #include "proto/messages.h"
 #include "proto/scan.h"
 #include "proto/tables.h"
@@ -26,20 +27,19 @@ struct doctor {
 
 /* The strings that the facts point to. */
 struct own {
-	char cwd[PATH_MAX], program[PATH_MAX];
+	char cwd[PATH_MAX];
 };
 
 static void collect(struct own *own, struct ks_doctor_facts *ret)
 {
-	ssize_t n = readlink("/proc/self/exe", own->program, sizeof(own->program) - 1);
+	const char *program = ks_program_path();
 
-	own->program[n > 0 ? n : 0] = '\0';
 	if (!getcwd(own->cwd, sizeof(own->cwd)))
 		(void)snprintf(own->cwd, sizeof(own->cwd), "/");
 	*ret = (struct ks_doctor_facts){ .root = "",
 					 .uid = geteuid(),
 					 .cwd = own->cwd,
-					 .program = n > 0 ? own->program : NULL,
+					 .program = program[0] ? program : NULL,
 					 .runtime_dir = getenv("XDG_RUNTIME_DIR"),
 					 .runs = KS_RUNS_DEFAULT,
 					 .memory_mb = DEFAULT_MEMORY_MB };

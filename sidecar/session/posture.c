@@ -63,10 +63,11 @@ static const struct {
 	{ "/dev/ptmx", "pts/ptmx" },
 };
 
-/* World-readable, and about the host: names of its keys, keystroke and timer activity, its devices. What only root may read needs no
+/* World-readable, and about the host: names of its keys, keystroke and timer activity, its devices; and pressure, whose files take
+ * triggers from everyone, each work for a thread of the kernel (Documentation/accounting/psi.rst). What only root may read needs no
  * mask: host root has no id in a box. */
 static const char *const proc_masks[] = { "/proc/keys",	  "/proc/key-users", "/proc/interrupts", "/proc/timer_list",
-					  "/proc/asound", "/proc/scsi",	     "/proc/acpi" };
+					  "/proc/asound", "/proc/scsi",	     "/proc/acpi",	 "/proc/pressure" };
 
 /* A small file of the host, as it is; empty when there is none. */
 static void add_host_file(struct ks_buf *text, const char *path)

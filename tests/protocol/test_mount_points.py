@@ -40,7 +40,7 @@ def test_mount_points_in_a_workspace_are_not_made(client, make_dir, victim, targ
     session = {"workspace": workspace, "workspaceTarget": target,
                "mounts": [{"source": source, "target": f"{target}/{below}", "mode": "ro"}]}  # fmt: skip
     error = client.fail("run/argv", {"argv": ["true"], "session": session})
-    assert (error.reason, error.data["errno"]) == ("mount_refused", 2)
+    assert (error.reason, error.data["errno"]) == ("mount_refused", 2 if below.startswith("missing") else 40)  # ENOENT, ELOOP
     assert os.listdir(victim) == []
     assert sorted(os.listdir(workspace)) == ["inside", "link"]
 
