@@ -352,7 +352,7 @@ static void test_systemd_scope(void **state)
 	make_cgroup("template"); /* what systemd makes for the scope */
 	(void)snprintf(pid, sizeof(pid), "%d\n", getpid());
 	put(path_of("template/cgroup.procs"), pid);
-	struct ks_cgroups *cgroups = open_systemd("ok", 2000);
+	struct ks_cgroups *cgroups = open_systemd("ok", 10000);
 	assert_status(cgroups, "v2", KS_ENFORCED_KERNEL, KS_ENFORCED_KERNEL, KS_ENFORCED_KERNEL);
 	(void)snprintf(scope, sizeof(scope), "kern-sidecar-%d-", getpid());
 	assert_ptr_equal(strstr(cgroups->places[0].path, scope), cgroups->places[0].path + strlen(top) + 1);

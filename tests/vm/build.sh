@@ -20,8 +20,11 @@ stamp() { { echo "$codename"; cat build.sh; } | sha256sum; }
 # shellcheck disable=SC2016 # what is quoted is for the shell in there
 make_kernel() { # DIRECTORY
 	local package version found
-	package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-[0-9][^ ]*\).*/\1/p' | head -n 1)
-	[ -n "$package" ] || { echo "no package linux-image-cloud-amd64 here: run apt-get update (Debian on amd64 only)" >&2; return 1; }
+	package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-[0-9][^ ]*\).*/\1/p')
+	if [ -z "$package" ]; then
+		echo "no package linux-image-cloud-amd64 here: run apt-get update (Debian on amd64 only)" >&2
+		return 1
+	fi
 	(cd "$1" && apt-get download -q "$package" busybox-static)
 	dpkg-deb -x "$1"/linux-image-*.deb "$1/kernel"
 	dpkg-deb -x "$1"/busybox-static*.deb "$1/busybox"
@@ -84,7 +87,8 @@ configure() { # ROOT
 # shellcheck disable=SC2016 # apt's own variables
 make_root() { # DIRECTORY
 	local sources list
-	sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' | sort -u)
+	sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' \
+		'Origin: Debian' | sort -u)
 	[ -n "$sources" ] || { echo "apt knows no package lists of Debian: run apt-get update" >&2; return 1; }
 	list=$(IFS=,; echo "${packages[*]}")
 	mmdebstrap --quiet --variant=minbase --include="$list" --dpkgopt='path-exclude=/usr/share/doc/*' \
