@@ -96,8 +96,7 @@ static int check_limits(struct ks_session *session, const struct ks_session_para
 			continue;
 		(void)ks_fail_at(err, KS_E_LIMITS_UNENFORCED, names[kind], "the kernel does not enforce this limit here: %s",
 				 status->reason[kind]);
-		return ks_error_hint(err, "run in a cgroup that is delegated to this user (systemd-run --user --scope -p Delegate=yes), "
-					  "or drop requireLimits");
+		return ks_error_hint(err, "host/doctor names the cure for this host; or drop requireLimits");
 	}
 	return 0;
 }
