@@ -16,6 +16,8 @@
 #define MFD_EXEC 0x0010U
 #endif
 #define SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
+#define SEAL_TRIES 20
+#define SEAL_PAUSE_US 5000
 
 static char path[PATH_MAX];
 static bool sealed;
@@ -49,7 +51,13 @@ static int copy(int from, int to)
 			return -1;
 		}
 	}
-	return fcntl(to, F_ADD_SEALS, SEALS);
+	/* EBUSY: the kernel still works with a page that was just written, and has waited for it already (mm/memfd.c) */
+	for (int tries = 0; fcntl(to, F_ADD_SEALS, SEALS) < 0; tries++) {
+		if (errno != EBUSY || tries == SEAL_TRIES)
+			return -1;
+		(void)usleep(SEAL_PAUSE_US);
+	}
+	return 0;
 }
 
 static void start_again(int file, char **argv)

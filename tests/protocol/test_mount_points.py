@@ -57,3 +57,11 @@ def test_mount_points_that_are_there(client, make_dir, owner, target):
                "mounts": [{"source": source, "target": f"{target}/a/b", "mode": "ro"}]}  # fmt: skip
     plain(client.call("run/argv", {"argv": ["cat", f"{target}/a/b/file"], "session": session}), "x")
     assert os.listdir(os.path.join(workspace, "a/b")) == []
+
+
+@pytest.mark.parametrize("target", ["/var/tmp/w", "/bin/w", "/lib/w"])
+def test_links_of_our_own_are_no_way_either(client, make_dir, target):
+    """The error comes before anything runs and says what to name instead."""
+    error = client.fail("run/argv", {"argv": ["true"], "session": {"workspace": make_dir("work"), "workspaceTarget": target}})
+    assert (error.reason, error.data["errno"]) == ("mount_refused", 40)
+    assert "symbolic link" in error.data["hint"] and "another target" in error.data["hint"]
