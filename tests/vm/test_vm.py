@@ -231,7 +231,7 @@ def test_required_limits_are_refused(seen, kind, way):
     error = seen("required")
     assert (error["reason"], error["path"], error["retryable"]) == ("limits_unenforced", "/memoryMb", False)
     assert REASONS[kind, way][0] in error["message"]
-    assert "Delegate=yes" in error["hint"]
+    assert "host/doctor" in error["hint"]
 
 
 # What the doctor advises: a limit's own cure, or that of the check it points to.
