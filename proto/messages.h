@@ -89,6 +89,13 @@ struct ks_initialize_params {
 	int64_t runs, queued;		    /* limits.runs, limits.queued */
 };
 
+/* A path is text, or bytes when it is not UTF-8: exactly one of the two, unless `path` has a default. */
+struct ks_path_params { /* file/stat, file/mkdir; the others begin with the same */
+	char *session_id, *path;
+	struct ks_text path_bytes; /* field pathBase64 */
+	bool follow_links;
+};
+
 struct ks_handle_params { /* session/close */
 	char *session_id;
 };

@@ -1,7 +1,8 @@
-/* messages_file.c: tables of the file API. None of them is in this build. */
+/* messages_file.c: tables of the file API. */
+#include "proto/messages.h"
 #include "proto/tables.h"
 
-const char *const ks_file_type_words[] = { "file", "directory", "symlink", "fifo", "socket", "device", NULL };
+const char *const ks_file_type_words[KS_FILE_TYPES + 1] = { "file", "directory", "symlink", "fifo", "socket", "device", NULL };
 
 #define SESSION KS_DOC(STRING, "sessionId", KS_MUST, KS_HANDLE_RULE, .text = "The session.")
 #define FOLLOW KS_DOC(BOOL, "followLinks", .fallback = "false", .text = "Follow links that stay inside.")
@@ -65,8 +66,32 @@ static const struct ks_field write_result_fields[] = {
 };
 KS_TABLE(ks_file_write_result, "FileWriteResult", write_result_fields, .text = "The file now.");
 
-static const struct ks_field path_fields[] = { PATH };
-KS_PARAMS(ks_file_path_params, "FilePathParams", path_fields, .text = "Which file.", ONE_PATH);
+/* The same with a struct. */
+#define SESSION_OF(T) { KS_STRING("sessionId", T, session_id), KS_MUST, KS_HANDLE_RULE, .text = "The session." }
+#define PATH_OF(T)                                                                                                     \
+	SESSION_OF(T),                                                                                                 \
+		{ KS_STRING("path", T, path), .min = 1, .max = KS_PATH_BYTES,                                          \
+		  .text = "Relative to the workspace, or absolute as the box or else as the host sees it." },          \
+		{ KS_BASE64("pathBase64", T, path_bytes), .max = KS_PATH_BYTES,                                        \
+		  .text = "Instead of path, when it is not UTF-8." },                                                  \
+	{                                                                                                              \
+		KS_BOOL("followLinks", T, follow_links), .fallback = "false", .text = "Follow links that stay inside." \
+	}
+#define CHECKED(T, check_fn) .size = sizeof(T), .check = (check_fn)
+
+/* Of every struct here that has the two, at the same place. */
+static int check_path(const void *params, struct ks_error *err)
+{
+	const struct ks_path_params *p = params;
+
+	if (p->path && p->path_bytes.present)
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/pathBase64", "path and pathBase64 exclude each other");
+	return p->path || p->path_bytes.present ? 0 : ks_fail_at(err, KS_E_MISSING, "/path", "path (or pathBase64) is needed");
+}
+
+static const struct ks_field path_fields[] = { PATH_OF(struct ks_path_params) };
+KS_PARAMS(ks_file_path_params, "FilePathParams", path_fields, CHECKED(struct ks_path_params, check_path), .text = "Which file.",
+	  ONE_PATH);
 static const struct ks_field stat_result_fields[] = {
 	TYPE,
 	KS_DOC(INT, "size", KS_MUST, .unit = "bytes", .text = "Its size."),

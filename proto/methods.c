@@ -147,7 +147,7 @@ static const struct ks_method methods[] = {
 	CALL("file/write", &ks_file_write_params, &ks_file_write_result, WORK, LATER,
 	     ERRORS(CHANGE_ERRORS, KS_E_IS_DIRECTORY, KS_E_NOT_REGULAR, KS_E_EXISTS, KS_E_CHANGED),
 	     .text = "Writes a file."),
-	CALL("file/stat", &ks_file_path_params, &ks_file_stat_result, WORK, LATER, ERRORS(PATH_ERRORS),
+	CALL("file/stat", &ks_file_path_params, &ks_file_stat_result, WORK, NOW, ERRORS(PATH_ERRORS),
 	     .text = "Looks at a file."),
 	CALL("file/list", &ks_file_list_params, &ks_file_list_result, WORK, LATER, ERRORS(PATH_ERRORS),
 	     .text = "Lists a directory."),

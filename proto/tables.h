@@ -34,7 +34,9 @@
 
 extern const struct ks_field ks_request_fields[1]; /* what any request may carry */
 extern const char *const ks_encoding_words[], *const ks_stream_words[], *const ks_output_words[];
-extern const char *const ks_link_words[], *const ks_file_type_words[];
+extern const char *const ks_link_words[];
+#define KS_FILE_TYPES 6
+extern const char *const ks_file_type_words[KS_FILE_TYPES + 1];
 
 /* {} of a request, of a client's notification, of a result */
 extern const struct ks_schema ks_no_params, ks_no_fields, ks_nothing;

@@ -229,3 +229,14 @@ void ks_json_indent(struct ks_buf *buf, const char *json, size_t len)
 			ks_buf_char(buf, ' ');
 	}
 }
+
+void ks_write_path(struct ks_buf *buf, const char *path, size_t len)
+{
+	if (ks_utf8_valid(path, len)) {
+		ks_write_key(buf, "path");
+		ks_write_utf8_lossy(buf, path, len);
+	} else {
+		ks_write_key(buf, "pathBase64");
+		ks_write_base64(buf, path, len);
+	}
+}

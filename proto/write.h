@@ -27,6 +27,8 @@ void ks_write_text(struct ks_buf *buf, int encoding, const void *data, size_t le
 void ks_write_key_string(struct ks_buf *buf, const char *key, const char *text);
 void ks_write_key_int(struct ks_buf *buf, const char *key, int64_t value);
 void ks_write_key_bool(struct ks_buf *buf, const char *key, bool value);
+/* The member "path", or "pathBase64" when it is not UTF-8. */
+void ks_write_path(struct ks_buf *buf, const char *path, size_t len);
 
 /* Bytes that ks_write_utf8_lossy() writes for this data, both quotes included (no comma). */
 size_t ks_json_escaped_size(const void *data, size_t len);

@@ -25,6 +25,10 @@
 #define KS_PLUGIN_DIR ""
 #endif
 
+#ifndef KS_LIBEXEC_DIR
+#define KS_LIBEXEC_DIR ""
+#endif
+
 #define EXIT_WAIT_MS 700 /* what running calls may take to answer `cancelled` when the host is gone */
 #define PLUGIN_DIRS 16
 #define DESCRIPTORS 65536
@@ -178,10 +182,23 @@ static void add_default_plugin_dir(void)
 		options.plugin_dirs[options.plugin_count++] = real;
 }
 
+/* The same for the second program. */
+static const char *worker_program(void)
+{
+	static char path[4096 + 64];
+	const char *own = ks_program_path(), *slash = strrchr(own, '/');
+	const int len = slash ? (int)(slash - own) : 0;
+
+	(void)snprintf(path, sizeof(path), "%.*s/kern-worker", len, own);
+	if (access(path, X_OK) < 0)
+		(void)snprintf(path, sizeof(path), "%.*s/../" KS_LIBEXEC_DIR "/kern-worker", len, own);
+	return path;
+}
+
 static int open_all(struct main_loop *m, int fd_in, int fd_out, const struct ks_error *engine_error, struct ks_error *err)
 {
 	struct ks_core_config core = { .loop = &m->loop, .engine = m->engine, .engine_error = engine_error,
-				       .plugin_dirs = options.plugin_dirs };
+				       .plugin_dirs = options.plugin_dirs, .worker_program = worker_program() };
 
 	if (m->engine && ks_engine_attach(m->engine, &m->loop, on_engine_lost, m, err) < 0)
 		return -1;
@@ -193,6 +210,7 @@ static int open_all(struct main_loop *m, int fd_in, int fd_out, const struct ks_
 	ks_methods_session(&m->app);
 	ks_methods_run(&m->app);
 	ks_methods_info(&m->app);
+	ks_methods_file(&m->app);
 	ks_server_on_closed(m->app.server, on_closed, m);
 	(void)uv_timer_init(&m->loop, &m->exit_timer);
 	m->exit_timer.data = m;

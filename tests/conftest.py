@@ -85,6 +85,7 @@ def staged(test_user):
             os.chmod(made[-1], 0o755)
             copies[program] = shutil.copy2(program, made[-1])
             os.chmod(copies[program], 0o755)
+            shutil.copy2(os.path.join(os.path.dirname(program), "kern-worker"), made[-1])
             shutil.copytree(os.path.join(os.path.dirname(program), "languages"), os.path.join(made[-1], "languages"))
             subprocess.run(["chmod", "-R", "go=u-w", made[-1]], check=True)
         return copies[program]

@@ -9,7 +9,7 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BASE = {"base"}
-CORE = BASE | {"proto", "box", "workspace", "image", "egress", "plugins"}
+CORE = BASE | {"proto", "box", "workspace", "worker", "image", "egress", "plugins"}
 SESSION = CORE | {"session"}
 MAY = {
     "base": set(),
@@ -18,7 +18,7 @@ MAY = {
     "workspace": BASE,
     "image": BASE,
     "egress": BASE,
-    "worker": BASE,
+    "worker": BASE | {"workspace"},
     "plugins": BASE,
     "session": CORE,
     "rpc": SESSION,

@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include "caps.h"
+#include "base/caps.h"
 #include "init.h"
 #include "sys.h"
 #include "tree.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 
 #include "sys.h"
@@ -86,4 +87,18 @@ int ks_idmap_namespace(uid_t from_uid, gid_t from_gid, uid_t to_uid, gid_t to_gi
 	(void)waitpid(pid, NULL, 0);
 	(void)close(pidfd);
 	return fd;
+}
+
+int ks_clone_tree(int fd, const char *path, int idmap, struct ks_error *err)
+{
+	/* AT_RECURSIVE: what is mounted below the source belongs to it, and must become read-only with it */
+	KS_AUTOCLOSE int tree = open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+
+	if (tree < 0)
+		return ks_fail_errno(err, KS_E_START_FAILED, errno, "cannot clone the mount of %s", path);
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)idmap };
+	/* not recursive: a file system below may not support it, and nobody has looked at its owners */
+	if (idmap >= 0 && mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return ks_fail_errno(err, KS_E_START_FAILED, errno, "cannot make an id-mapped mount of %s", path);
+	return KS_TAKE_FD(tree);
 }

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "caps.h"
+#include "base/caps.h"
 #include "command.h"
 #include "landlock.h"
 #include "sys.h"

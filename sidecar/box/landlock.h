@@ -2,9 +2,8 @@
  * outside the places that a plan makes writable, and no abstract socket or signal reaches out of the box. */
 #pragma once
 
+#include "base/landlock.h"
 #include "plan.h"
 
-/* The ABI version of this kernel; 0: none, or one too old to allow renames between directories (1). */
-int ks_landlock_abi(void);
 /* For the calling process and what it starts; needs no_new_privs. 0 or -errno. */
 int ks_landlock_restrict(const struct ks_plan_view *plan);

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/fds.h"
 
 enum ks_op {
 	KS_OP_GROUP_OPEN = 1, /* sidecar -> launcher. fds: plan, then the trees it names */
@@ -24,7 +25,6 @@ enum ks_op {
 	KS_OP_EXITED,	      /* box -> sidecar: the main process ended: exit */
 };
 
-#define KS_MSG_FDS 64
 /* flags of BOX_MAKE */
 #define KS_BOX_INTO_CGROUP 1u /* the last fd is a v2 cgroup to be born in */
 #define KS_BOX_OWN_USER_NS 2u /* RLIMIT_NPROC counts by user namespace and id: without a pids cgroup each box needs its own */
@@ -49,11 +49,3 @@ struct ks_msg {
 		struct ks_exit_report exit;
 	} u;
 };
-
-/* Both return -errno. The receiver owns what it gets (CLOEXEC); descriptors that do not fit are closed by the kernel. */
-int ks_send(int sock, const void *buf, size_t len, const int *fds, int nfds, int flags);
-ssize_t ks_recv(int sock, void *buf, size_t len, int *ret_fds, int *ret_nfds, int flags);
-void ks_close_all(const int *fds, int nfds);
-/* Moves `fds` to 3, 4, ... (CLOEXEC) and closes everything above: a process down the line must not hold a copy of somebody's
- * socket end, because that defeats the EOF by which a death is seen, and is power. 0 or -errno. */
-int ks_keep_fds(int *fds, int count);

@@ -9,6 +9,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "idmap.h"
 #include "sys.h"
 
 static const char *const kind_names[] = { "dir", "file", "symlink", "bind", "tmpfs", "proc", "devpts", "mask" };
@@ -178,21 +179,11 @@ int ks_plan_set_fail_step(struct ks_plan *plan, const char *name, struct ks_erro
 /* Real root clones the tree here and now, out of its own mount namespace: what happens to the path afterwards does not matter. */
 static int clone_tree(struct ks_plan *plan, int fd, const char *path, int idmap, struct ks_error *err)
 {
-	/* AT_RECURSIVE: what is mounted below the source belongs to it, and must become read-only with it */
-	int tree = open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+	int tree = ks_clone_tree(fd, path, idmap, err);
 
 	if (tree < 0)
-		return ks_fail_errno(err, KS_E_START_FAILED, errno, "cannot clone the mount of %s", path);
+		return -1;
 	plan->fds[plan->nfds] = tree;
-	if (idmap >= 0) {
-		struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)idmap };
-		/* not recursive: a file system below may not support it, and nobody has looked at its owners */
-		if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0) {
-			int saved = errno;
-			(void)close(tree);
-			return ks_fail_errno(err, KS_E_START_FAILED, saved, "cannot make an id-mapped mount of %s", path);
-		}
-	}
 	return plan->nfds++;
 }
 

@@ -10,6 +10,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/pidfd.h"
+
 /* The raw call on purpose: no atfork handlers, and flags that clone(2) cannot carry. `cgroup` is a v2
  * directory to be born in (CLONE_INTO_CGROUP), or -1. */
 static inline pid_t ks_clone3(uint64_t flags, uint64_t exit_signal, int cgroup, int *ret_pidfd)
@@ -25,16 +27,6 @@ static inline pid_t ks_clone3(uint64_t flags, uint64_t exit_signal, int cgroup, 
 		args.cgroup = (unsigned)cgroup;
 	}
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-}
-
-static inline int ks_pidfd_open(pid_t pid)
-{
-	return (int)syscall(SYS_pidfd_open, pid, 0);
-}
-
-static inline int ks_pidfd_kill(int pidfd, int sig)
-{
-	return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
 }
 
 static inline int ks_pivot_root(const char *new_root, const char *put_old)

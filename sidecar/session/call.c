@@ -106,10 +106,12 @@ static void leave(struct ks_call *call)
 	call->session = NULL;
 	if (session) {
 		session->call_count--;
-		if (call->throwaway)
+		if (call->throwaway) {
 			ks_session_close(session, NULL, NULL);
-		else
+		} else {
+			ks_gate_turn(session);
 			ks_session_turn(session);
+		}
 	}
 }
 
@@ -518,6 +520,7 @@ static void inherit(struct ks_call *call)
 
 	ks_list_append(&session->calls, &call->session_node);
 	session->call_count++;
+	call->ticket = ks_gate_ticket(&session->gate);
 	call->limits = session->limits;
 	if (params->memory_mb != KS_ABSENT)
 		call->limits.memory_bytes = params->memory_mb << 20;
@@ -608,8 +611,12 @@ void ks_calls_start_queued(struct ks_core *core)
 	if (core->starting)
 		return; /* one that fails at once comes back here; the loop below goes on anyway */
 	core->starting = true;
-	while (core->running_count < core->max_runs && !ks_list_empty(&core->queued))
-		start(KS_ENTRY(core->queued.next, struct ks_call, node));
+	for (struct ks_list *n = core->queued.next, *next; core->running_count < core->max_runs && n != &core->queued; n = next) {
+		struct ks_call *call = KS_ENTRY(n, struct ks_call, node);
+		next = n->next;
+		if (!call->session || ks_gate_passed(&call->session->gate, call->ticket))
+			start(call);
+	}
 	core->starting = false;
 }
 
@@ -704,6 +711,14 @@ void ks_call_cancel(struct ks_call *call)
 		return;
 	}
 	fail(call, &err);
+}
+
+bool ks_calls_before(const struct ks_session *session, uint64_t number)
+{
+	for (struct ks_list *n = session->calls.next; n != &session->calls; n = n->next)
+		if (KS_ENTRY(n, struct ks_call, session_node)->ticket < number)
+			return true;
+	return false;
 }
 
 void ks_calls_cancel_session(struct ks_session *session)

@@ -66,6 +66,7 @@ struct ks_call {
 	struct ks_session *session;
 	const void *owner; /* the session whose close ends output/read; NULL of a throw-away call */
 	struct ks_group *own_group; /* start: "cold" */
+	uint64_t ticket; /* of the session's gate */
 	enum ks_call_state state;
 	char id[65];
 	const struct ks_call_ops *ops;
@@ -136,6 +137,8 @@ const char *ks_fault_name(enum ks_fault_type fault);
 /* ---- for core.c and session.c ---- */
 void ks_calls_start_queued(struct ks_core *core);
 void ks_calls_session_opened(struct ks_session *session); /* those that came before it was */
+/* Calls of the session that came before that number of its gate, and have not ended. */
+bool ks_calls_before(const struct ks_session *session, uint64_t number);
 void ks_calls_cancel_session(struct ks_session *session);
 void ks_calls_cancel_queued(struct ks_core *core); /* those without a session */
 void ks_calls_forget_session(struct ks_session *session); /* their output goes with it */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "session/call.h"
+#include "session/files.h"
 #include "session/session.h"
 
 /* ---- chores ---- */
@@ -76,6 +77,7 @@ static void on_coarse(uv_timer_t *timer)
 
 	ks_blobs_sweep(core->blobs, ks_now_us());
 	ks_calls_expire(core, ks_now_us());
+	ks_files_idle(core, ks_now_us());
 }
 
 int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, struct ks_error *err)
@@ -88,6 +90,7 @@ int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, stru
 	core->engine = config->engine;
 	if (!core->engine)
 		core->engine_error = *config->engine_error;
+	core->worker_program = config->worker_program;
 	core->max_runs = KS_RUNS_DEFAULT;
 	core->max_queued = KS_QUEUED_DEFAULT;
 	ks_list_init(&core->sessions);

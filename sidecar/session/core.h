@@ -46,6 +46,8 @@ struct ks_core {
 	struct ks_list chores;
 	uv_idle_t slicer;
 	uv_timer_t coarse; /* expiry of blobs and outputs */
+	const char *worker_program;
+	size_t alone_count; /* workers of long file operations */
 	bool closing, starting;
 	uint64_t last_number; /* for handles that we choose */
 	struct {
@@ -65,6 +67,7 @@ struct ks_core_config {
 	struct ks_engine *engine; /* attached already; NULL with engine_error */
 	const struct ks_error *engine_error;
 	const char *const *plugin_dirs;
+	const char *worker_program; /* absolute path of kern-worker; must live on */
 };
 
 int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, struct ks_error *err);

@@ -36,12 +36,7 @@ static void write_files(const struct ks_call *call, struct ks_buf *json)
 		const struct ks_change *change = &call->changes.items[i];
 		char hex[65];
 		ks_write_open(json, '{');
-		if (ks_utf8_valid(change->path, change->path_len)) {
-			ks_write_key_string(json, "path", change->path);
-		} else {
-			ks_write_key(json, "pathBase64");
-			ks_write_base64(json, change->path, change->path_len);
-		}
+		ks_write_path(json, change->path, change->path_len);
 		ks_write_key_string(json, "change", ks_change_name(change->change));
 		if (change->change != KS_DELETED)
 			ks_write_key_int(json, "size", change->size);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "session/call.h"
+#include "session/files.h"
 #include "session/identity.h"
 #include "session/mounts.h"
 #include "session/posture.h"
@@ -43,6 +44,7 @@ static void free_pairs(struct ks_pairs *pairs)
 
 static void free_session(struct ks_session *session)
 {
+	ks_files_free(session);
 	while (!ks_list_empty(&session->interpreters)) {
 		struct ks_interpreter *i = KS_ENTRY(session->interpreters.next, struct ks_interpreter, node);
 		ks_list_remove(&i->node);
@@ -302,6 +304,8 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 					.opened_arg = arg, .opened_us = ks_now_us() };
 	ks_list_init(&session->interpreters);
 	ks_list_init(&session->calls);
+	ks_files_init(&session->files);
+	ks_gate_init(&session->gate);
 	if (params->session_id)
 		(void)snprintf(session->id, sizeof(session->id), "%s", params->session_id);
 	else
@@ -415,7 +419,7 @@ void ks_session_turn(struct ks_session *session)
 {
 	if (session->state != KS_SESSION_CLOSING)
 		return;
-	if (session->call_count > 0)
+	if (session->call_count > 0 || ks_files_busy(session) || !ks_list_empty(&session->gate.asked))
 		return; /* they answer first */
 	if (session->group) {
 		ks_group_close(session->group);
@@ -442,6 +446,8 @@ void ks_session_close(struct ks_session *session, void (*closed)(void *arg), voi
 	if (session->state == KS_SESSION_CLOSING)
 		return;
 	session->state = KS_SESSION_CLOSING;
+	ks_files_close(session);
+	ks_gate_close(session);
 	ks_calls_cancel_session(session);
 	ks_session_turn(session);
 }

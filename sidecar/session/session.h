@@ -5,6 +5,7 @@
 #include "image/image.h"
 #include "proto/messages.h"
 #include "session/core.h"
+#include "session/gate.h"
 
 enum ks_session_state { KS_SESSION_OPENING, KS_SESSION_OPEN, KS_SESSION_CLOSING };
 
@@ -29,6 +30,15 @@ struct ks_session_tmpfs {
 
 struct ks_note {
 	char code[32], message[256];
+};
+
+/* What files.c knows of a session. */
+struct ks_files {
+	struct ks_list tasks; /* struct ks_task, in the order they came */
+	size_t count, bytes;
+	struct ks_worker *worker; /* for the short ones; NULL until the first, and again when idle */
+	int64_t used_us;
+	bool turning;
 };
 
 struct ks_session {
@@ -64,6 +74,8 @@ struct ks_session {
 	struct ks_group *group; /* NULL before and after */
 	struct ks_list calls;	/* struct ks_call, by their session_node */
 	size_t call_count;
+	struct ks_files files;
+	struct ks_gate gate;
 	struct ks_note notes[6];
 	size_t note_count;
 	int64_t opened_us;

@@ -1,7 +1,8 @@
-#include "msg.h"
+#include "fds.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,0 +1,6 @@
+/* jobs.h: the jobs. Each is described where it is: what its request, its records and its result hold. */
+#pragma once
+
+#include "run.h"
+
+ks_job_fn ks_job_stat;
