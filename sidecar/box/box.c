@@ -261,6 +261,8 @@ static int prepare_leaf(struct ks_box *box, const struct ks_box_limits *limits, 
 		*flags |= KS_BOX_OWN_USER_NS;
 	}
 	box->leaf = ks_leaf_take(box->engine->cgroups, err);
+	if (box->leaf && limits->memory_files)
+		ks_leaf_spend(box->leaf);
 	int count = box->leaf ? ks_leaf_enter_fds(box->leaf, enter, fds + *nfds, err) : -1;
 	if (count < 0 || ks_leaf_limit(box->leaf, limits->memory_bytes, limits->pids, limits->cpus_milli, err) < 0)
 		return -1;

@@ -13,6 +13,7 @@ struct ks_box_limits {
 	int64_t cpus_milli; /* thousandths of a cpu; 0 = uncapped */
 	int64_t file_bytes; /* RLIMIT_FSIZE; 0 = none */
 	bool enforce;	    /* false: no cgroup is asked for */
+	bool memory_files;  /* it may leave files in memory behind: ks_leaf_spend() */
 };
 
 enum ks_end_how {

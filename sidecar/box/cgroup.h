@@ -89,6 +89,9 @@ void ks_leaf_facts(struct ks_leaf *leaf, struct ks_leaf_facts *ret);
 int64_t ks_leaf_memory_now(struct ks_leaf *leaf); /* without what the former box left; -1 unknown */
 /* v2 with cgroup.kill (5.14): SIGKILL to all inside; else nothing (pid 1 of the box has to be killed anyway). */
 void ks_leaf_kill(struct ks_leaf *leaf);
+/* The box may leave pages that outlive it (files in memory, charged to who wrote them): not for another box. The leaf is then removed
+ * at its release, and the kernel goes on counting them in its parent. */
+void ks_leaf_spend(struct ks_leaf *leaf);
 /* Back to the pool, limits taken off; all its processes must have been reaped. NULL is fine. Much page cache left
  * on v1 is emptied by a short-lived child process meanwhile; a leaf that something still lives in is not reused. */
 void ks_leaf_release(struct ks_cgroups *cgroups, struct ks_leaf *leaf);

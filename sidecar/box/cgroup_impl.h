@@ -97,6 +97,7 @@ struct ks_leaf {
 	int files[KS_F_COUNT]; /* KS_UNKNOWN: not opened; -1: there is none */
 	int64_t written[KS_F_COUNT];
 	unsigned entered; /* functions that the box takes part in */
+	bool spent; /* see ks_leaf_spend() */
 	bool peak_reset; /* the peak is of this box alone; true of a new leaf, too */
 	int64_t seen; /* highest memory seen */
 	struct ks_counters base;

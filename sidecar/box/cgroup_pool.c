@@ -192,8 +192,8 @@ static bool inhabited(const struct ks_leaf *leaf)
 	return n > 0 || n == -E2BIG;
 }
 
-/* v2 before 6.12: a peak that cannot be reset hides that of the next box unless it is higher. Making a leaf is left to
- * this moment, when nobody waits for it. */
+/* v2 before 6.12: a peak that cannot be reset hides that of the next box unless it is higher. And what is charged for good would
+ * be the next box's. Making a leaf is left to this moment, when nobody waits for it. */
 static void replace(struct ks_leaf *leaf)
 {
 	struct ks_cgroups *cgroups = leaf->cgroups;
@@ -208,6 +208,11 @@ static void replace(struct ks_leaf *leaf)
 static bool keeps_peak(struct ks_leaf *leaf)
 {
 	return ks_leaf_file(leaf, KS_F_MEMORY_PEAK) >= 0 && !leaf->peak_reset;
+}
+
+void ks_leaf_spend(struct ks_leaf *leaf)
+{
+	leaf->spent = true;
 }
 
 void ks_leaf_release(struct ks_cgroups *cgroups, struct ks_leaf *leaf)
@@ -227,7 +232,7 @@ void ks_leaf_release(struct ks_cgroups *cgroups, struct ks_leaf *leaf)
 		retire(leaf);
 		return;
 	}
-	if (keeps_peak(leaf)) {
+	if (leaf->spent || keeps_peak(leaf)) {
 		replace(leaf);
 		return;
 	}

@@ -350,6 +350,30 @@ static void test_pool(void **state)
 	assert_int_equal(made, 0);
 }
 
+/* What it leaves charged would be the next box's: it goes, and a new one takes its place. */
+static void test_spent_leaf(void **state)
+{
+	struct ks_cgroups *cgroups;
+	char name[16];
+
+	(void)state;
+	make_v1((const char *const[]){ "memory", "pids", NULL });
+	cgroups = open_with((struct ks_cgroups_config){ .pool_max = 2 });
+	struct ks_leaf *leaf = take(cgroups);
+	memcpy(name, leaf->name, sizeof(name));
+	ks_leaf_spend(leaf);
+	ks_leaf_release(cgroups, leaf);
+	assert_int_equal(made, 2 + 2);
+	assert_int_equal(cgroups->idle_count, 1);
+	leaf = take(cgroups);
+	assert_string_not_equal(leaf->name, name);
+	memcpy(name, leaf->name, sizeof(name));
+	ks_leaf_release(cgroups, leaf); /* that one is as good as any */
+	assert_string_equal(take(cgroups)->name, name);
+	ks_cgroups_close(cgroups);
+	assert_int_equal(made, 0);
+}
+
 static void test_most_leaves(void **state)
 {
 	struct ks_cgroups *cgroups = open_fake();
@@ -422,6 +446,7 @@ int main(void)
 		FAKE(test_mounts),
 		FAKE(test_none),
 		FAKE(test_pool),
+		FAKE(test_spent_leaf),
 		FAKE(test_most_leaves),
 		FAKE(test_sweep),
 	};
