@@ -30,6 +30,7 @@ struct ks_pairs {
 
 enum ks_pull { KS_PULL_MISSING, KS_PULL_NEVER, KS_PULL_ALWAYS };
 enum ks_start { KS_START_AUTO, KS_START_COLD, KS_START_TEMPLATE, KS_START_SPARE, KS_START_ZYGOTE };
+enum ks_storage { KS_STORAGE_DISK, KS_STORAGE_MEMORY };
 enum ks_box_kind { KS_BOX_FRESH, KS_BOX_RESIDENT };
 enum ks_encoding { KS_ENCODING_UTF8, KS_ENCODING_AUTO, KS_ENCODING_BASE64 };
 enum ks_stream_mode { KS_STREAM_OFF, KS_STREAM_LIVE, KS_STREAM_LOSSLESS };
@@ -58,7 +59,7 @@ struct ks_session_params {
 	struct ks_mounts mounts;
 	struct ks_pairs tmpfs, env, interpreters;
 	char *shm_size, *user, *security_profile, *apparmor;
-	int start, box;
+	int start, box, workspace_storage;
 };
 
 /* run/code has language, code, filename, first_line, args; run/argv has argv; the rest is common */

@@ -3,6 +3,7 @@
 
 static const char *const pull_words[] = { "missing", "never", "always", NULL };
 static const char *const start_words[] = { "auto", "cold", "template", "spare", "zygote", NULL };
+static const char *const storage_words[] = { "disk", "memory", NULL };
 static const char *const box_words[] = { "fresh", "resident", NULL };
 static const char *const mount_words[] = { "ro", "rw", NULL };
 const char *const ks_link_words[] = { "refuse", "inside", NULL };
@@ -82,7 +83,9 @@ static const struct ks_field session_fields[] = {
 	{ KS_BOOL("trackFiles", T, track_files), .flags = KS_F_CLI, .fallback = "true",
 	  .text = "Report the files that a call changed." },
 	{ KS_INT("workspaceMaxMb", T, workspace_max_mb), .flags = KS_F_CLI, .min = 1, .max = KS_MAX_MEMORY_MB,
-	  .unit = "MiB", .text = "Size of the workspace that a call may not exceed, with 256 names for each MiB; watched, see effective." },
+	  .unit = "MiB", .text = "Size of the workspace that a call may not exceed, with 256 names for each MiB; watched. The kernel's, if the workspace is in memory, or a file system of its own that is no larger (the number of names is then that one's): see effective." },
+	{ KS_ENUM("workspaceStorage", T, workspace_storage, storage_words), .flags = KS_F_CLI, .fallback = "\"disk\"",
+	  .text = "memory: a private workspace in memory of exactly workspaceMaxMb, which must be given. The kernel refuses more (ENOSPC); nothing shows at its path on the host; files count as memory of the call that writes them." },
 	{ KS_INT("prewarm", T, prewarm), .flags = KS_F_CLI | KS_F_ONLY_DEFAULT, .min = 0, .max = 64, .fallback = "0",
 	  .text = "Boxes that are kept ready." },
 	{ KS_ENUM("start", T, start, start_words), .flags = KS_F_CLI, .fallback = "\"auto\"",
@@ -111,7 +114,7 @@ static const char *const enforced_words[] = { "kernel", "polled", "none", NULL }
 static const struct ks_field effective_limit_fields[] = {
 	KS_DOC(ANY, "value", .text = "The cap; absent: none."),
 	KS_DOC(WORD, "enforced", KS_MUST, .choices = enforced_words, .text = "Who holds it."),
-	KS_DOC(STRING, "reason", .text = "Why not the kernel."),
+	KS_DOC(STRING, "reason", .text = "Why not the kernel, or by which means of it."),
 };
 static KS_TABLE(effective_limit, "EffectiveLimit", effective_limit_fields, .text = "A limit as it really is.");
 
@@ -132,7 +135,7 @@ static KS_TABLE(note, "Note", note_fields, .text = "Something worth knowing.");
 
 static const struct ks_field session_open_result_fields[] = {
 	KS_DOC(STRING, "sessionId", KS_MUST, .text = "The session."),
-	KS_DOC(STRING, "workspace", KS_MUST, .text = "Its path on the host."),
+	KS_DOC(STRING, "workspace", KS_MUST, .text = "Its path on the host; an empty directory when it is in memory."),
 	KS_DOC(STRING, "workspaceTarget", KS_MUST, .text = "Its path in the box."),
 	KS_DOC(OBJECT, "image", KS_MUST, .sub = &session_image, .text = "What the boxes are made of."),
 	KS_DOC(OBJECT, "effective", KS_MUST, .sub = &effective, .text = "The limits in force."),

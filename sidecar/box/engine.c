@@ -88,14 +88,14 @@ void ks_engine_send(struct ks_engine *engine, const struct ks_msg *msg, const in
 
 /* ---- messages from it ---- */
 
-static void group_message(struct ks_engine *engine, const struct ks_msg *msg)
+static void group_message(struct ks_engine *engine, const struct ks_msg *msg, int *fds, int nfds)
 {
 	struct ks_group *group = find_group(engine, msg->group);
 
 	if (!group)
 		return;
 	if (msg->op == KS_OP_GROUP_READY && !group->closing) {
-		group->ops->ready(group->arg);
+		group->ops->ready(group->arg, nfds == 1 ? KS_TAKE_FD(fds[0]) : -1);
 	} else if (msg->op == KS_OP_GROUP_FAILED && !group->failed) {
 		group->failed = true;
 		if (!group->closing)
@@ -114,7 +114,7 @@ static void handle(struct ks_engine *engine, const struct ks_msg *msg, int *fds,
 	} else if (msg->op == KS_OP_BOX_ENDED && box) {
 		ks_box_reaped(box);
 	} else if (!msg->box) {
-		group_message(engine, msg);
+		group_message(engine, msg, fds, nfds);
 	}
 	ks_close_all(fds, nfds);
 }
@@ -309,6 +309,13 @@ struct ks_group *ks_group_open(struct ks_engine *engine, const struct ks_plan *p
 	struct ks_msg msg = { .op = KS_OP_GROUP_OPEN, .group = group->number };
 	ks_engine_send(engine, &msg, fds, nfds);
 	return group;
+}
+
+void ks_group_send_memory(struct ks_group *group, int sock)
+{
+	struct ks_msg msg = { .op = KS_OP_SEND_MEMORY, .group = group->number };
+
+	ks_engine_send(group->engine, &msg, &sock, 1);
 }
 
 void ks_group_close(struct ks_group *group)

@@ -38,7 +38,7 @@ const char *ks_engine_fail_step(const struct ks_engine *engine);
 unsigned ks_engine_boxes(const struct ks_engine *engine);
 
 struct ks_group_ops {
-	void (*ready)(void *arg);
+	void (*ready)(void *arg, int memory_fd); /* root of the plan's memory workspace, to be kept; -1: it has none */
 	void (*failed)(void *arg, const struct ks_error *err); /* instead of ready, or later when the group dies by itself */
 	void (*ended)(void *arg); /* last: every process has been reaped; the group is no more */
 };
@@ -46,5 +46,7 @@ struct ks_group_ops {
 /* Takes nothing of the plan; it may be freed. NULL with err. */
 struct ks_group *ks_group_open(struct ks_engine *engine, const struct ks_plan *plan, const struct ks_group_ops *ops, void *arg,
 			       struct ks_error *err);
+/* The memory workspace of the group's plan, once more: into the `sock` of a ks_plan_sent(). */
+void ks_group_send_memory(struct ks_group *group, int sock);
 /* Kills what runs in it; `ended` follows. */
 void ks_group_close(struct ks_group *group);

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
@@ -90,17 +91,41 @@ static void make_box(const struct ks_msg *request, int *fds, int nfds)
 		(void)close(pidfd);
 }
 
+/* To a further template of the session, which waits at the other end: it sees an end when there is nothing to send. */
+static void send_memory(int sock)
+{
+	const char *target = ks_plan_memory_target(self.plan);
+	KS_AUTOCLOSE int tree = target ? open_tree(AT_FDCWD, target, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) : -1;
+	struct ks_msg msg = { .op = KS_OP_SEND_MEMORY };
+
+	if (tree >= 0)
+		(void)ks_send(sock, &msg, sizeof(msg), &tree, 1, MSG_DONTWAIT);
+}
+
+static void say_ready(void)
+{
+	const char *target = ks_plan_memory_target(self.plan);
+	KS_AUTOCLOSE int memory = target ? open(target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	struct ks_msg msg = { .op = KS_OP_GROUP_READY };
+
+	if (target)
+		STEP("memory workspace", memory >= 0);
+	(void)ks_send(self.sock, &msg, sizeof(msg), &memory, memory >= 0 ? 1 : 0, 0);
+}
+
 _Noreturn static void template_serve(void)
 {
-	struct ks_msg msg = { .op = KS_OP_GROUP_READY };
+	struct ks_msg msg;
 	int fds[KS_MSG_FDS], nfds;
 
-	(void)ks_send(self.sock, &msg, sizeof(msg), NULL, 0, 0);
+	say_ready();
 	for (;;) {
 		if (ks_recv(self.sock, &msg, sizeof(msg), fds, &nfds, 0) != (ssize_t)sizeof(msg))
 			_exit(0);
 		if (msg.op == KS_OP_BOX_MAKE && nfds >= 1 && nfds <= 2 + KS_BOX_CGROUPS)
 			make_box(&msg, fds, nfds);
+		else if (msg.op == KS_OP_SEND_MEMORY && nfds == 1)
+			send_memory(fds[0]);
 		ks_close_all(fds, nfds);
 	}
 }

@@ -222,6 +222,8 @@ static void from_control(void)
 		open_group(msg.group, fds, nfds);
 	} else if (msg.op == KS_OP_GROUP_CLOSE && group) {
 		end_group(group);
+	} else if (msg.op == KS_OP_SEND_MEMORY && group && group->sock >= 0) {
+		(void)ks_send(group->sock, &msg, sizeof(msg), fds, nfds, 0);
 	} else if (msg.op == KS_OP_BOX_MAKE) {
 		if (!group || group->sock < 0 || group->closing ||
 		    ks_send(group->sock, &msg, sizeof(msg), fds, nfds, 0) < 0) {

@@ -12,9 +12,10 @@
 enum ks_op {
 	KS_OP_GROUP_OPEN = 1, /* sidecar -> launcher. fds: plan, then the trees it names */
 	KS_OP_GROUP_CLOSE,    /* sidecar -> launcher */
-	KS_OP_GROUP_READY,    /* template -> launcher -> sidecar */
+	KS_OP_GROUP_READY,    /* template -> launcher -> sidecar. fd: root of the memory workspace, if the plan has one */
 	KS_OP_GROUP_FAILED,   /* launcher or template -> sidecar: error */
 	KS_OP_GROUP_ENDED,    /* launcher -> sidecar: every process of the group has been reaped */
+	KS_OP_SEND_MEMORY,    /* sidecar -> launcher -> template. fd: the socket that the tree of the memory workspace goes to */
 	KS_OP_BOX_MAKE,	      /* sidecar -> launcher -> template. fds: box socket, then what the cgroup step needs */
 	KS_OP_BOX_MADE,	      /* template -> launcher -> sidecar: fd: pidfd of the box's init; or error */
 	KS_OP_BOX_ENDED,      /* launcher -> sidecar: the box's init has been reaped */

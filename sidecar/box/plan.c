@@ -117,16 +117,43 @@ int ks_plan_symlink(struct ks_plan *plan, const char *target, const char *to, st
 	return step ? 0 : -1;
 }
 
-int ks_plan_tmpfs(struct ks_plan *plan, const char *target, uint64_t size, uint64_t inodes, unsigned mode,
-		  struct ks_error *err)
+static int add_tmpfs(struct ks_plan *plan, unsigned flags, const char *target, uint64_t size, uint64_t inodes, unsigned mode,
+		     struct ks_error *err)
 {
-	struct ks_step *step = add_step(plan, KS_STEP_TMPFS, KS_STEP_BOX, target, err);
+	struct ks_step *step = add_step(plan, KS_STEP_TMPFS, flags, target, err);
 
 	if (!step)
 		return -1;
 	step->size = size;
 	step->inodes = inodes;
 	step->mode = mode;
+	return 0;
+}
+
+int ks_plan_tmpfs(struct ks_plan *plan, const char *target, uint64_t size, uint64_t inodes, unsigned mode,
+		  struct ks_error *err)
+{
+	return add_tmpfs(plan, KS_STEP_BOX, target, size, inodes, mode, err);
+}
+
+int ks_plan_memory(struct ks_plan *plan, const char *target, uint64_t size, uint64_t inodes, struct ks_error *err)
+{
+	return add_tmpfs(plan, 0, target, size, inodes, 0700, err);
+}
+
+int ks_plan_sent(struct ks_plan *plan, int sock, const char *target, struct ks_error *err)
+{
+	if (plan->nfds == KS_MSG_FDS - 1)
+		return ks_fail(err, KS_E_LIMIT, "a session may have at most %d mounts", KS_MSG_FDS - 1);
+	struct ks_step *step = add_step(plan, KS_STEP_BIND, KS_STEP_SENT, target, err);
+	if (!step)
+		return -1;
+	int copy = fcntl(sock, F_DUPFD_CLOEXEC, 3);
+	if (copy < 0)
+		return ks_fail_errno(err, KS_E_START_FAILED, errno, "cannot hand on the workspace");
+	step->source = step->target;
+	step->fd = plan->nfds;
+	plan->fds[plan->nfds++] = copy;
 	return 0;
 }
 
@@ -354,6 +381,14 @@ void ks_plan_close(struct ks_plan_view *view)
 const char *ks_plan_string(const struct ks_plan_view *view, uint32_t offset)
 {
 	return view->strings + offset;
+}
+
+const char *ks_plan_memory_target(const struct ks_plan_view *view)
+{
+	for (uint32_t i = 0; i < view->head->step_count; i++)
+		if (view->steps[i].kind == KS_STEP_TMPFS && !(view->steps[i].flags & KS_STEP_BOX))
+			return ks_plan_string(view, view->steps[i].target);
+	return NULL;
 }
 
 bool ks_plan_fails(const struct ks_plan_view *view, const char *step)

@@ -30,7 +30,7 @@ enum ks_step_kind {
 	KS_STEP_FILE,	 /* text */
 	KS_STEP_SYMLINK, /* text */
 	KS_STEP_BIND,	 /* source */
-	KS_STEP_TMPFS,	 /* size, mode; only in a box */
+	KS_STEP_TMPFS,	 /* size, inodes, mode; in the template: the memory workspace, owned by the box's user */
 	KS_STEP_PROC,	 /* only in a box */
 	KS_STEP_DEVPTS,	 /* only in a box */
 	KS_STEP_MASK,	 /* the box's /dev/null over a file, an empty directory over a directory; only in a box */
@@ -41,6 +41,7 @@ enum ks_step_kind {
 #define KS_STEP_DEVICE 4u  /* bind: a device node of ours; every other bind is nodev */
 #define KS_STEP_COVER 16u  /* bind: the source is a file of our own root */
 #define KS_STEP_AGAIN 32u  /* bind, in a box: what the template has at `source`, at a place that the box's own mounts have covered */
+#define KS_STEP_SENT 64u  /* bind: the tree comes over the socket `fd`, from another template of the session */
 #define KS_STEP_OPTIONAL 8u /* mask: a kernel without that file is fine. dir: one that is there is, too */
 
 struct ks_step {
@@ -100,6 +101,10 @@ int ks_plan_cover(struct ks_plan *plan, const char *source, const char *target, 
 int ks_plan_again(struct ks_plan *plan, const char *source, const char *target, struct ks_error *err);
 int ks_plan_tmpfs(struct ks_plan *plan, const char *target, uint64_t size, uint64_t inodes, unsigned mode,
 		  struct ks_error *err);
+/* The session's own: the template mounts it once for all of its boxes, and its group's `ready` brings the root of it. */
+int ks_plan_memory(struct ks_plan *plan, const char *target, uint64_t size, uint64_t inodes, struct ks_error *err);
+/* The same in a further template of the session: `sock` is where ks_group_send_memory() sends it. Takes a copy of `sock`. */
+int ks_plan_sent(struct ks_plan *plan, int sock, const char *target, struct ks_error *err);
 int ks_plan_proc(struct ks_plan *plan, struct ks_error *err);
 int ks_plan_devpts(struct ks_plan *plan, struct ks_error *err);
 int ks_plan_mask(struct ks_plan *plan, const char *target, struct ks_error *err);
@@ -127,6 +132,8 @@ void ks_plan_close(struct ks_plan_view *view);
 struct ks_filter ks_plan_filter(const struct ks_plan_view *view, int which);
 const char *ks_plan_string(const struct ks_plan_view *view, uint32_t offset);
 const char *ks_step_name(uint32_t kind);
+/* Of ks_plan_memory(); NULL when there is none. */
+const char *ks_plan_memory_target(const struct ks_plan_view *view);
 
 /* Test hook: true when `step` is the one that has to fail. Always false in a build without hooks. */
 bool ks_plan_fails(const struct ks_plan_view *view, const char *step);

@@ -55,13 +55,36 @@ static int pin_by_path(const struct ks_plan_view *plan, const struct ks_step *st
 	return KS_TAKE_FD(tree);
 }
 
+/* A mount of another namespace cannot be cloned from here (open_tree(2)): the template that has it does that, and sends the clone. */
+static int receive_tree(int sock)
+{
+	struct ks_msg msg;
+	int fds[KS_MSG_FDS], nfds;
+
+	if (ks_recv(sock, &msg, sizeof(msg), fds, &nfds, 0) != (ssize_t)sizeof(msg))
+		return -EPIPE;
+	if (nfds == 1)
+		return fds[0];
+	ks_close_all(fds, nfds);
+	return -EIO;
+}
+
+static int pin_source(const struct ks_plan_view *plan, const struct ks_step *step, const int *fds, int nfds)
+{
+	if (step->fd < 0)
+		return pin_by_path(plan, step);
+	if (step->fd >= nfds)
+		return -EBADF;
+	return step->flags & KS_STEP_SENT ? receive_tree(fds[step->fd]) : fds[step->fd];
+}
+
 static int pin_sources(const struct ks_plan_view *plan, const int *fds, int nfds, int *trees, struct ks_error *err)
 {
 	for (uint32_t i = 0; i < plan->head->step_count; i++) {
 		const struct ks_step *step = &plan->steps[i];
 		if (step->kind != KS_STEP_BIND || step->flags & (KS_STEP_COVER | KS_STEP_AGAIN))
 			continue;
-		trees[i] = step->fd >= 0 ? (step->fd < nfds ? fds[step->fd] : -EBADF) : pin_by_path(plan, step);
+		trees[i] = pin_source(plan, step, fds, nfds);
 		if (trees[i] < 0)
 			return fail_step(err, plan, step, -trees[i]);
 	}
@@ -88,7 +111,7 @@ static bool is_ours(const struct ks_plan_view *box, int dir)
 	if (!box)
 		return same_device(&st, ".");
 	for (uint32_t i = 0; i < box->head->step_count; i++)
-		if (box->steps[i].kind == KS_STEP_TMPFS && same_device(&st, ks_plan_string(box, box->steps[i].target)))
+		if (box->steps[i].kind == KS_STEP_TMPFS && box->steps[i].flags & KS_STEP_BOX && same_device(&st, ks_plan_string(box, box->steps[i].target)))
 			return true;
 	return false;
 }
@@ -183,6 +206,26 @@ static int place_file(const struct ks_plan_view *plan, const struct ks_step *ste
 	return n == (ssize_t)step->text_len ? 0 : n < 0 ? -errno : -EIO;
 }
 
+/* The box's user owns a memory workspace, whoever mounts it; in a box's own the mode lets everybody in. cwd is the root, and is again
+ * afterwards. Where the template saw a directory another box may have put a link since. */
+static int mount_tmpfs(const struct ks_plan_view *plan, const struct ks_step *step)
+{
+	const char *target = ks_plan_string(plan, step->target);
+	KS_AUTOCLOSE int root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	KS_AUTOCLOSE int dir = ks_openat2(AT_FDCWD, target + 1, O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+	char options[128];
+
+	int len = snprintf(options, sizeof(options), "size=%llu,nr_inodes=%llu,mode=%o", (unsigned long long)step->size,
+			   (unsigned long long)step->inodes, step->mode);
+	if (!(step->flags & KS_STEP_BOX))
+		(void)snprintf(options + len, sizeof(options) - (size_t)len, ",uid=%u,gid=%u", plan->head->box_uid,
+			       plan->head->box_gid);
+	if (root < 0 || dir < 0 || fchdir(dir) < 0)
+		return -errno;
+	int rc = mount("tmpfs", ".", "tmpfs", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
+	return fchdir(root) < 0 ? -errno : rc;
+}
+
 static int place(const struct ks_plan_view *plan, const struct ks_step *step, int tree)
 {
 	const char *target = ks_plan_string(plan, step->target), *name;
@@ -209,6 +252,8 @@ static int place(const struct ks_plan_view *plan, const struct ks_step *step, in
 		}
 		return place_bind(plan, step, tree);
 	case KS_STEP_TMPFS:
+		dir = open_target(NULL, target, true);
+		return dir < 0 ? dir : mount_tmpfs(plan, step);
 	case KS_STEP_PROC:
 	case KS_STEP_DEVPTS:
 	case KS_STEP_MASK:
@@ -300,30 +345,16 @@ static int bind_again(const struct ks_plan_view *plan, const char *source, const
 	return 0;
 }
 
-/* Where the template saw a directory another box may have put a link since. cwd is the root, and is again afterwards. */
-static int mount_tmpfs(const char *target, const char *options)
-{
-	KS_AUTOCLOSE int place = ks_openat2(AT_FDCWD, target + 1, O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
-
-	if (place < 0 || fchdir(place) < 0)
-		return -errno;
-	int rc = mount("tmpfs", ".", "tmpfs", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
-	return chdir("/") < 0 ? -errno : rc;
-}
-
 #define PTY_MAX "64"
 
 static int box_mount(const struct ks_plan_view *plan, const struct ks_step *step)
 {
 	const unsigned long safe = MS_NOSUID | MS_NODEV;
 	const char *target = ks_plan_string(plan, step->target);
-	char options[96];
 
 	switch ((enum ks_step_kind)step->kind) {
 	case KS_STEP_TMPFS:
-		(void)snprintf(options, sizeof(options), "size=%llu,nr_inodes=%llu,mode=%o", (unsigned long long)step->size,
-			       (unsigned long long)step->inodes, step->mode);
-		return mount_tmpfs(target, options);
+		return mount_tmpfs(plan, step);
 	case KS_STEP_PROC:
 		return mount("proc", target, "proc", safe | MS_NOEXEC, NULL) < 0 ? -errno : 0;
 	case KS_STEP_DEVPTS:

@@ -112,8 +112,8 @@ static void write_session(struct ks_buf *json, struct ks_session *session)
 		ks_write_key(json, "workspaceMaxMb");
 		ks_write_open(json, '{');
 		ks_write_key_int(json, "value", session->workspace_max_mb);
-		ks_write_key_string(json, "enforced", "polled");
-		ks_write_key_string(json, "reason", "watched: measured four times a second and at the end of each call");
+		ks_write_key_string(json, "enforced", session->workspace_watched ? "polled" : "kernel");
+		ks_write_key_string(json, "reason", session->workspace_reason);
 		ks_write_close(json, '}');
 	}
 	write_ids(json, session);

@@ -486,10 +486,11 @@ static void on_disk_full(struct ks_disk *disk)
 
 /* ---- a template of its own ---- */
 
-static void own_group_ready(void *arg)
+static void own_group_ready(void *arg, int memory_fd)
 {
 	struct ks_call *call = arg;
 
+	ks_close(&memory_fd); /* the session's first template has brought it */
 	if (call->state == KS_CALL_OPENING)
 		make_box(call, call->own_group);
 }
@@ -531,8 +532,9 @@ static void inherit(struct ks_call *call)
 	call->timeout_ms = params->timeout_ms != KS_ABSENT ? params->timeout_ms : session->timeout_ms;
 	call->max_output_bytes = params->max_output_bytes != KS_ABSENT ? params->max_output_bytes : session->max_output_bytes;
 	call->track_files = params->track_files < 0 ? session->track_files : params->track_files;
-	call->disk = (struct ks_disk){ .limit_bytes = (uint64_t)session->workspace_max_mb << 20, .core = call->core,
-				       .workspace_fd = session->workspace_fd, .measured = on_disk_measured, .full = on_disk_full };
+	call->disk = (struct ks_disk){ .limit_bytes = session->workspace_watched ? (uint64_t)session->workspace_max_mb << 20 : 0,
+				       .core = call->core, .workspace_fd = session->workspace_fd, .measured = on_disk_measured, .full = on_disk_full };
+	call->limits.memory_files = session->workspace_memory;
 	call->limits.file_bytes = (int64_t)call->disk.limit_bytes;
 }
 

@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "box/idmap.h"
 #include "box/init.h"
+#include "session/disk.h"
 #include "session/identity.h"
 #include "session/mounts.h"
+#include "session/storage.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -278,12 +281,31 @@ static int bind_mapped(struct ks_session *session, struct ks_plan *plan, int fd,
 				  "(chown), or ask for mapOwner:true, which lets the code act as root on these files");
 }
 
+/* The first template mounts it; each further one gets a clone of that mount from the first. */
+static int plan_memory(struct ks_session *session, struct ks_plan *plan, const char *target, struct ks_error *err)
+{
+	const uint64_t names = (uint64_t)session->workspace_max_mb * KS_DISK_FILES_PER_MB;
+	int pair[2];
+
+	if (!session->group)
+		return ks_plan_memory(plan, target, (uint64_t)session->workspace_max_mb * MIB, names + 1, err); /* 1: its root */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ks_fail_errno(err, KS_E_START_FAILED, errno, "cannot hand on the workspace");
+	int rc = ks_plan_sent(plan, pair[0], target, err);
+	if (rc == 0)
+		ks_group_send_memory(session->group, pair[1]);
+	ks_close_all(pair, 2);
+	return rc;
+}
+
 static int plan_workspace(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
 {
 	char hidden[64];
 
 	hidden_place(0, hidden);
 	const char *target = is_covered(session, session->workspace_target) ? hidden : session->workspace_target;
+	if (session->workspace_memory)
+		return plan_memory(session, plan, target, err);
 	if (!session->id_mapped)
 		return ks_plan_bind(plan, session->workspace_fd, session->workspace, target, 0, -1, err);
 	return bind_mapped(session, plan, session->workspace_fd, session->workspace, target, 0, 0, 0, err) < 0 ?
@@ -416,6 +438,8 @@ int ks_posture_print(const struct ks_session_params *params, struct ks_buf *out,
 	int rc = plan ? ks_image_open(params->image, &session.image, err) : ks_fail(err, KS_E_INTERNAL, "out of memory");
 
 	if (rc == 0)
+		rc = ks_session_take_storage(&session, params, err);
+	if (rc == 0)
 		rc = ks_session_take_identity(&session, params, err);
 	if (rc == 0)
 		rc = ks_session_take_mounts(&session, params, err);
@@ -429,6 +453,8 @@ int ks_posture_print(const struct ks_session_params *params, struct ks_buf *out,
 		ks_plan_print(plan, KS_PLAN_TEMPLATE, out);
 		for (size_t i = 0; i < KS_COUNT(after_tree); i++)
 			ks_buf_printf(out, "%s\n", after_tree[i]);
+		if (session.workspace_memory)
+			ks_buf_str(out, "template memory workspace\n");
 		ks_init_print_steps(plan, out);
 		ks_plan_free(plan);
 	}

@@ -12,6 +12,7 @@
 #include "session/identity.h"
 #include "session/mounts.h"
 #include "session/posture.h"
+#include "session/storage.h"
 #include "workspace/policy.h"
 
 #define MEMORY_DEFAULT_MB 512
@@ -103,17 +104,6 @@ static int check_limits(struct ks_session *session, const struct ks_session_para
 	return 0;
 }
 
-static int open_workspace(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
-{
-	const uid_t uid = KS_RANGE_START + session->box_uid;
-	const gid_t gid = KS_RANGE_START + session->box_gid;
-
-	session->workspace_private = params->workspace == NULL;
-	if (params->workspace)
-		return ks_workspace_open(params->workspace, session->core->state, &session->workspace, &session->workspace_fd, err);
-	return ks_private_workspace_new(session->core->state, uid, gid, &session->workspace, &session->workspace_fd, err);
-}
-
 static int open_image(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
 {
 	if (ks_image_open(params->image, &session->image, err) < 0)
@@ -195,7 +185,6 @@ static int take_params(struct ks_session *session, const struct ks_session_param
 {
 	session->timeout_ms = params->timeout_ms;
 	session->max_output_bytes = params->max_output_bytes;
-	session->workspace_max_mb = params->workspace_max_mb == KS_ABSENT ? 0 : params->workspace_max_mb;
 	session->track_files = params->track_files;
 	session->start = params->start;
 	if (strcmp(params->workspace_target, "/workspace") != 0 && ks_target_check(params->workspace_target, err) < 0)
@@ -221,12 +210,25 @@ static void finish_opening(struct ks_session *session, const struct ks_error *er
 		opened(arg, err ? NULL : session, err);
 }
 
-static void on_ready(void *arg)
+static void on_failed(void *arg, const struct ks_error *err);
+
+static void on_ready(void *arg, int memory_fd)
 {
 	struct ks_session *session = arg;
+	KS_AUTOCLOSE int memory = memory_fd;
+	struct ks_error err;
 
 	if (session->state != KS_SESSION_OPENING)
 		return;
+	if (session->workspace_memory && memory < 0) { /* it came, and we have no descriptor left for it */
+		(void)ks_fail(&err, KS_E_OVERLOADED, "the workspace cannot be opened: too many open files");
+		on_failed(session, &err);
+		return;
+	}
+	if (session->workspace_memory) {
+		ks_close(&session->workspace_fd);
+		session->workspace_fd = KS_TAKE_FD(memory);
+	}
 	session->state = KS_SESSION_OPEN;
 	finish_opening(session, NULL);
 	ks_calls_session_opened(session);
@@ -311,10 +313,10 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 	else
 		ks_core_make_handle(core, throwaway ? "once" : "session", session->id);
 	ks_list_append(&core->sessions, &session->node);
-	if (take_params(session, params, err) < 0 || check_limits(session, params, err) < 0 ||
+	if (take_params(session, params, err) < 0 || ks_session_take_storage(session, params, err) < 0 || check_limits(session, params, err) < 0 ||
 	    open_image(session, params, err) < 0 || take_interpreters(session, params, err) < 0 ||
 	    ks_session_take_identity(session, params, err) < 0 || ks_session_take_mounts(session, params, err) < 0 ||
-	    open_workspace(session, params, err) < 0 || ks_session_choose_owner(session, params->map_owner, err) < 0) {
+	    ks_session_open_workspace(session, params, err) < 0 || ks_session_choose_owner(session, params->map_owner, err) < 0) {
 		discard(session);
 		return -1;
 	}

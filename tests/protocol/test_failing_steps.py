@@ -12,9 +12,9 @@ from kern_client import RpcError
 TREE_KINDS = ("dir", "file", "symlink", "bind", "tmpfs", "proc", "devpts", "mask")
 
 
-def plan_steps(program, environment):
+def plan_steps(program, environment, *flags):
     """The names of all steps. A line of `run --plan` is "who step"; a step of the tree is named by kind and target."""
-    argv = [program, "run", "--plan"]
+    argv = [program, "run", "--plan", *flags]
     printed = subprocess.run(argv, env=environment, check=True, capture_output=True, text=True, timeout=60).stdout
     names = []
     for line in printed.splitlines():
@@ -85,3 +85,25 @@ def test_release_build_has_no_hooks(sidecar, program, hooks_program):
         pytest.skip("the program under test is a build with hooks")
     client = sidecar(env={"KERN_TEST_FAIL_STEP": "network"})
     assert client.run("echo", "hi")["stdout"] == "hi\n"
+
+
+def test_steps_of_a_memory_workspace(sidecar, hooks_program, environment):
+    asked = ("--workspace-storage", "memory", "--workspace-max-mb", "4")
+    steps = set(plan_steps(hooks_program, environment, *asked)) - set(plan_steps(hooks_program, environment))
+    assert steps == {"tmpfs /workspace", "memory workspace"}
+    for step in steps:
+        client = sidecar(program=hooks_program, env={"KERN_TEST_FAIL_STEP": step})
+        error = client.fail("session/open", {"workspaceStorage": "memory", "workspaceMaxMb": 4})
+        refused(error, "start_failed")
+        assert error.data["step"] == step
+        assert client.call("session/list") == {"sessions": []}
+        assert client.run("true")["success"] is True  # on disk, without those steps
+
+
+def test_a_further_template_is_not_sent_it(sidecar, hooks_program):
+    """start: cold. Its own templates get the workspace from the session's first one."""
+    client = sidecar(program=hooks_program, env={"KERN_TEST_FAIL_STEP": "bind /workspace"})
+    session = client.open(workspaceStorage="memory", workspaceMaxMb=4, start="cold")
+    error = client.fail("run/argv", {"argv": ["true"], "sessionId": session})
+    refused(error, "start_failed")
+    assert error.data["step"] == "bind /workspace"

@@ -225,6 +225,37 @@ static void test_binds_of_root(void **state)
 	assert_int_equal(fcntl(last, F_GETFD), -1); /* they were the plan's */
 }
 
+/* The first template mounts the memory workspace, a further one is sent it: on a socket that the plan has a copy of. */
+static void test_memory_workspace(void **state)
+{
+	(void)state;
+	struct ks_plan_view view;
+	struct ks_error err;
+	KS_AUTOBUF struct ks_buf out = { 0 };
+	KS_AUTOCLOSE int sock = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	assert_int_equal(ks_plan_tmpfs(plan, "/tmp", 4096, 2, 01777, &err), 0);
+	assert_int_equal(ks_plan_sent(plan, sock, "/workspace", &err), 0);
+	assert_int_equal(plan->nfds, 1);
+	assert_int_not_equal(plan->fds[0], sock);
+	assert_int_equal(plan->steps[1].fd, 0);
+	KS_AUTOCLOSE int further = ks_plan_pack(plan, &err);
+	assert_int_equal(ks_plan_open(further, &view, &err), 0);
+	assert_null(ks_plan_memory_target(&view)); /* what a box mounts is its own */
+	ks_plan_close(&view);
+	assert_int_equal(ks_plan_memory(plan, "/data", 1 << 20, 257, &err), 0);
+	KS_AUTOCLOSE int first = ks_plan_pack(plan, &err);
+	assert_int_equal(ks_plan_open(first, &view, &err), 0);
+	assert_string_equal(ks_plan_memory_target(&view), "/data");
+	ks_plan_close(&view);
+	ks_plan_print(plan, KS_PLAN_TEMPLATE, &out);
+	ks_buf_char(&out, '\0');
+	assert_string_equal(out.data, "template bind    /workspace <- /workspace rw\n"
+				      "template tmpfs   /data size=1048576 inodes=257 mode=700\n");
+	assert_int_equal(ks_plan_sent(plan, -1, "/x", &err), -1);
+	assert_int_equal(err.sys_errno, EBADF);
+}
+
 static void test_bind_of_nothing(void **state)
 {
 	(void)state;
@@ -580,7 +611,8 @@ int main(void)
 		WITH_PLAN(test_ids_that_are_never_mapped), WITH_PLAN(test_ids_of_a_user),
 		WITH_PLAN(test_steps_cap),	       WITH_PLAN(test_text_cap),
 		WITH_PLAN(test_binds_of_a_user),       WITH_PLAN(test_binds_of_root),
-		WITH_PLAN(test_bind_of_nothing),       WITH_PLAN(test_print),
+		WITH_PLAN(test_memory_workspace),      WITH_PLAN(test_bind_of_nothing),
+		WITH_PLAN(test_print),
 		WITH_PLAN(test_step_names),	       WITH_PLAN(test_round_trip),
 		WITH_PLAN(test_sealed),		       WITH_PLAN(test_empty_plan),
 		WITH_PLAN(test_damaged_head),	       WITH_PLAN(test_damaged_filter),
