@@ -147,3 +147,10 @@ def test_a_workspace_of_root(client, make_dir, as_user):
     assert session["effective"]["ids"]["hostUid"]["value"] != 0
     client.run("sh", "-c", "echo more >>mine", sessionId=session["sessionId"])
     assert stat(client, session, "mine")["size"] == 8
+
+
+def test_a_workspace_in_memory(client):
+    """No path of the host leads to it; the worker has its descriptor."""
+    session = client.call("session/open", {"workspaceStorage": "memory", "workspaceMaxMb": 4})
+    client.run("sh", "-c", "echo hello >a.txt", sessionId=session["sessionId"])
+    assert stat(client, session, "a.txt")["size"] == 6
