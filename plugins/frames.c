@@ -6,7 +6,6 @@
 
 #define MAGIC 0x314e524bu /* "KRN1" */
 #define VERSION 1
-#define TYPE_ACK 7
 
 struct header {
 	uint8_t type;
@@ -38,7 +37,7 @@ static const char *read_header(const uint8_t *p, size_t len, struct header *ret)
 		return "a datagram that is too long";
 	if (get32(p) != MAGIC || p[4] != VERSION)
 		return "not a frame of version 1";
-	if (p[5] == 0 || p[5] == TYPE_ACK)
+	if (p[5] == 0 || p[5] == KS_FRAME_ACK || p[5] == KS_FRAME_CELL || p[5] == KS_FRAME_REPLY)
 		return "a type that the box may not send";
 	if (get16(p + 6) != 0)
 		return "unknown flags";
@@ -176,12 +175,40 @@ void ks_frames_free(struct ks_frames *frames)
 	*frames = (struct ks_frames){ 0 };
 }
 
-void ks_frames_ack(uint32_t call, uint32_t id, uint8_t ret[static KS_FRAME_HEADER])
+static void write_header(uint32_t type, uint32_t call, uint32_t id, uint32_t total, uint8_t ret[static KS_FRAME_HEADER])
 {
 	memset(ret, 0, KS_FRAME_HEADER);
 	put32(ret, MAGIC);
 	ret[4] = VERSION;
-	ret[5] = TYPE_ACK;
+	ret[5] = (uint8_t)type;
 	put32(ret + 8, call);
 	put32(ret + 12, id);
+	put32(ret + 16, total);
+}
+
+void ks_frames_write(uint32_t type, uint32_t call, const struct kern_part *parts, size_t count, struct ks_buf *datagram)
+{
+	uint8_t header[KS_FRAME_HEADER], head[6];
+
+	ks_buf_clear(datagram);
+	if (ks_buf_reserve(datagram, KS_FRAME_HEADER))
+		datagram->len = KS_FRAME_HEADER;
+	for (size_t i = 0; i < count; i++) {
+		size_t key_len = strlen(parts[i].key) + 1;
+		head[0] = (uint8_t)key_len;
+		head[1] = 0;
+		put32(head + 2, (uint32_t)parts[i].len);
+		ks_buf_add(datagram, head, sizeof(head));
+		ks_buf_add(datagram, parts[i].key, key_len);
+		ks_buf_add(datagram, parts[i].data, parts[i].len);
+	}
+	if (datagram->failed)
+		return;
+	write_header(type, call, 0, (uint32_t)(datagram->len - KS_FRAME_HEADER), header);
+	memcpy(datagram->data, header, sizeof(header));
+}
+
+void ks_frames_ack(uint32_t call, uint32_t id, uint8_t ret[static KS_FRAME_HEADER])
+{
+	write_header(KS_FRAME_ACK, call, id, 0, ret);
 }

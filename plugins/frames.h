@@ -17,6 +17,12 @@
 #define KS_FRAME_KEY 127 /* characters in a key */
 #define KS_FRAMES_PER_CALL 1000
 
+/* Types that kern_plugin.h does not need to know. */
+#define KS_FRAME_ACK 7u	  /* from the host only */
+#define KS_FRAME_CELL 8u  /* from the host only: run this; descriptors beside it: stdout, stderr, the code */
+#define KS_FRAME_ASK 9u	  /* from the box: the code wants a line of input */
+#define KS_FRAME_REPLY 10u /* from the host only: that line */
+
 enum ks_frames_status {
 	KS_FRAMES_MORE,	    /* the datagram was a piece of a frame that is not complete yet */
 	KS_FRAMES_COMPLETE, /* *ret is a frame, valid until the next feed; handle it, then send its ack */
@@ -44,4 +50,6 @@ enum ks_frames_status ks_frames_feed(struct ks_frames *frames, const void *datag
 void ks_frames_next_call(struct ks_frames *frames);
 void ks_frames_free(struct ks_frames *frames);
 /* The datagram that tells the box that the frame has been recorded in its place in the output. */
+/* A message of the host: one datagram, of at most KS_FRAME_PIECE bytes of parts. */
+void ks_frames_write(uint32_t type, uint32_t call, const struct kern_part *parts, size_t count, struct ks_buf *datagram);
 void ks_frames_ack(uint32_t call, uint32_t id, uint8_t ret[static KS_FRAME_HEADER]);

@@ -59,8 +59,11 @@ struct kern_run {
 	const char *runner_dir; /* the files of this plugin's run/ directory, read-only; NULL when it has none */
 	const char *code_dir;	/* private directory of this call, where add_file puts files */
 	int result_fd;		/* number of the result channel in the box, or -1: there is none */
-	uint32_t flags;		/* none yet: 0 */
+	uint32_t flags;		/* KERN_RUN_*; unknown bits are ignored */
 };
+/* The process is to serve cells that come over the result channel (plugins/README.md). There is no code yet: code_len is
+ * 0, and the caller gave no words. Only for languages with KERN_CAN_KERNEL. */
+#define KERN_RUN_KERNEL (1u << 0)
 #define KERN_CODE_MAX ((size_t)8 << 20)
 
 /* The types of frames on the result channel. plugins/README.md has the wire format. */

@@ -82,6 +82,35 @@ struct ks_run_params {
 	int64_t render_max_chars;
 };
 
+/* Nothing but what every request leaves out. */
+#define KS_RUN_PARAMS_ABSENT                                                                                           \
+	{                                                                                                              \
+		.first_line = KS_ABSENT, .timeout_ms = KS_ABSENT, .memory_mb = KS_ABSENT, .cpus_milli = KS_ABSENT,     \
+		.pids = KS_ABSENT, .max_output_bytes = KS_ABSENT, .track_files = -1                                    \
+	}
+
+struct ks_kernel_open_params {
+	char *kernel_id, *session_id, *language, *cwd;
+	int64_t timeout_ms, memory_mb;
+	struct ks_pairs env;
+};
+
+struct ks_kernel_run_params {
+	char *run_id, *kernel_id, *filename;
+	struct ks_text code;
+	int64_t timeout_ms;
+	bool allow_input;
+	int stream, encoding;
+};
+
+struct ks_kernel_interrupt_params {
+	char *kernel_id, *run_id;
+};
+
+struct ks_kernel_handle_params { /* kernel/close, kernel/restart */
+	char *kernel_id;
+};
+
 struct ks_initialize_params {
 	int64_t protocol_version, process_id;
 	char *client_name, *client_version; /* client: {name, version} */

@@ -1,9 +1,9 @@
-/* messages_kernel.c: tables of kernels and shells. None of them is in this build. */
+/* messages_kernel.c: tables of kernels, and of shells, which are not in this build. */
+#include "proto/messages.h"
 #include "proto/tables.h"
 
 #define RUN_ID KS_DOC(STRING, "runId", KS_HANDLE_RULE, .text = "Chosen by the client; absent: by the server.")
 #define SESSION KS_DOC(STRING, "sessionId", KS_MUST, KS_HANDLE_RULE, .text = "The session.")
-#define KERNEL KS_DOC(STRING, "kernelId", KS_MUST, KS_HANDLE_RULE, .text = "The kernel.")
 #define SHELL KS_DOC(STRING, "shellId", KS_MUST, KS_HANDLE_RULE, .text = "The shell.")
 #define TIMEOUT(absent)                                                                                                \
 	KS_DOC(INT, "timeoutMs", .min = 1, .max = KS_MAX_TIMEOUT_MS, .unit = "ms",                                     \
@@ -11,20 +11,25 @@
 #define ENV                                                                                                            \
 	KS_DOC(PAIRS, "env", .max = 256, .item_max = KS_WORD_BYTES, .key_pattern = KS_P_ENV_NAME,                      \
 	       .pattern = KS_P_ONE_LINE, .text = "Added to the session's environment.")
-#define CWD KS_DOC(STRING, "cwd", .min = 1, .max = KS_PATH_BYTES, .text = "Working directory; absent: the session's.")
 #define STREAM KS_DOC(ENUM, "stream", .choices = ks_stream_words, .fallback = "\"off\"", .text = "As in run/code.")
+#define CWD KS_DOC(STRING, "cwd", .min = 1, .max = KS_PATH_BYTES, .text = "Working directory; absent: the session's.")
 
 static const struct ks_field kernel_open_fields[] = {
-	KS_DOC(STRING, "kernelId", KS_HANDLE_RULE, .text = "Chosen by the client; absent: by the server."),
-	SESSION,
-	KS_DOC(STRING, "language", .min = 1, .max = 32, .pattern = KS_P_LANGUAGE, .fallback = "\"python\"",
-	       .text = "Its language."),
-	TIMEOUT("the session's."),
-	ENV,
-	CWD,
-	KS_DOC(INT, "memoryMb", .min = 4, .max = KS_MAX_MEMORY_MB, .unit = "MiB", .text = "Absent: the session's."),
+	{ KS_STRING("kernelId", struct ks_kernel_open_params, kernel_id), KS_HANDLE_RULE,
+	  .text = "Chosen by the client; absent: by the server." },
+	{ KS_STRING("sessionId", struct ks_kernel_open_params, session_id), KS_MUST, KS_HANDLE_RULE, .text = "The session." },
+	{ KS_STRING("language", struct ks_kernel_open_params, language), .min = 1, .max = 32, .pattern = KS_P_LANGUAGE,
+	  .fallback = "\"python\"", .text = "Its language." },
+	{ KS_INT("timeoutMs", struct ks_kernel_open_params, timeout_ms), .min = 1, .max = KS_MAX_TIMEOUT_MS, .unit = "ms",
+	  .text = "Deadline of each cell; absent: the session's." },
+	{ KS_PAIRS("env", struct ks_kernel_open_params, env), .max = 256, .item_max = KS_WORD_BYTES,
+	  .key_pattern = KS_P_ENV_NAME, .pattern = KS_P_ONE_LINE, .text = "Added to the session's environment." },
+	{ KS_STRING("cwd", struct ks_kernel_open_params, cwd), .min = 1, .max = KS_PATH_BYTES,
+	  .text = "Working directory; absent: the session's." },
+	{ KS_INT("memoryMb", struct ks_kernel_open_params, memory_mb), .min = 4, .max = KS_MAX_MEMORY_MB, .unit = "MiB",
+	  .text = "Cap of the kernel and all that its cells start; absent: the session's." },
 };
-KS_PARAMS(ks_kernel_open_params, "KernelOpenParams", kernel_open_fields,
+KS_PARAMS(ks_kernel_open_params, "KernelOpenParams", kernel_open_fields, .size = sizeof(struct ks_kernel_open_params),
 	  .text = "An interpreter that keeps its state.");
 static const struct ks_field kernel_open_result_fields[] = {
 	KS_DOC(STRING, "kernelId", KS_MUST, .text = "The kernel."),
@@ -34,16 +39,21 @@ static const struct ks_field kernel_open_result_fields[] = {
 KS_TABLE(ks_kernel_open_result, "KernelOpenResult", kernel_open_result_fields, .text = "The kernel.");
 
 static const struct ks_field kernel_run_fields[] = {
-	RUN_ID,
-	KERNEL,
-	KS_DOC(TEXT, "code", KS_MUST, .max = KS_CODE_BYTES, .text = "The cell."),
-	TIMEOUT("the kernel's."),
-	KS_DOC(BOOL, "allowInput", .fallback = "false", .text = "The cell may ask for input."),
-	STREAM,
-	KS_DOC(ENUM, "encoding", .choices = ks_encoding_words, .fallback = "\"utf8\"", .text = "As in run/code."),
-	KS_DOC(STRING, "filename", .min = 1, .max = KS_PATH_BYTES, .text = "Its name in messages."),
+	{ KS_STRING("runId", struct ks_kernel_run_params, run_id), KS_HANDLE_RULE,
+	  .text = "Chosen by the client; absent: by the server." },
+	{ KS_STRING("kernelId", struct ks_kernel_run_params, kernel_id), KS_MUST, KS_HANDLE_RULE, .text = "The kernel." },
+	{ KS_TEXT("code", struct ks_kernel_run_params, code), KS_MUST, .max = KS_CODE_BYTES, .text = "The cell." },
+	{ KS_INT("timeoutMs", struct ks_kernel_run_params, timeout_ms), .min = 1, .max = KS_MAX_TIMEOUT_MS, .unit = "ms",
+	  .text = "Deadline: the cell is interrupted (SIGINT, and again after 500 ms), after 1 s the kernel is killed; absent: the kernel's." },
+	{ KS_BOOL("allowInput", struct ks_kernel_run_params, allow_input), .flags = KS_F_ONLY_DEFAULT, .fallback = "false",
+	  .text = "The cell may ask for input." },
+	{ KS_ENUM("stream", struct ks_kernel_run_params, stream, ks_stream_words), .fallback = "\"off\"", .text = "As in run/code." },
+	{ KS_ENUM("encoding", struct ks_kernel_run_params, encoding, ks_encoding_words), .fallback = "\"utf8\"",
+	  .text = "As in run/code." },
+	{ KS_STRING("filename", struct ks_kernel_run_params, filename), .min = 1, .max = 1024,
+	  .text = "Its name in messages; absent: [cell N]." },
 };
-KS_PARAMS(ks_kernel_run_params, "KernelRunParams", kernel_run_fields, .text = "A cell.");
+KS_PARAMS(ks_kernel_run_params, "KernelRunParams", kernel_run_fields, .size = sizeof(struct ks_kernel_run_params), .text = "A cell.");
 static const char *const cell_words[] = { "ok", "error", "interrupted", "dead", NULL };
 static const struct ks_field kernel_run_result_fields[] = {
 	KS_DOC(WORD, "cellStatus", KS_MUST, .choices = cell_words, .text = "How the cell ended; a claim unless dead."),
@@ -56,17 +66,21 @@ const struct ks_schema ks_kernel_run_result = { .name = "KernelRunResult",
 							   KS_FIELDS(kernel_run_result_fields) } };
 
 static const struct ks_field kernel_interrupt_fields[] = {
-	KERNEL,
-	KS_DOC(STRING, "runId", KS_HANDLE_RULE, .text = "Only when this run is the one."),
+	{ KS_STRING("kernelId", struct ks_kernel_interrupt_params, kernel_id), KS_MUST, KS_HANDLE_RULE, .text = "The kernel." },
+	{ KS_STRING("runId", struct ks_kernel_interrupt_params, run_id), KS_HANDLE_RULE, .text = "Only when this run is the one." },
 };
-KS_PARAMS(ks_kernel_interrupt_params, "KernelInterruptParams", kernel_interrupt_fields, .text = "Which kernel.");
+KS_PARAMS(ks_kernel_interrupt_params, "KernelInterruptParams", kernel_interrupt_fields,
+	  .size = sizeof(struct ks_kernel_interrupt_params), .text = "Which kernel.");
 static const struct ks_field kernel_interrupt_result_fields[] = {
 	KS_DOC(BOOL, "running", KS_MUST, .text = "Something was running."),
 };
 KS_TABLE(ks_kernel_interrupt_result, "KernelInterruptResult", kernel_interrupt_result_fields, .text = "At once.");
 
-static const struct ks_field kernel_handle_fields[] = { KERNEL };
-KS_PARAMS(ks_kernel_handle_params, "KernelHandleParams", kernel_handle_fields, .text = "Which kernel.");
+static const struct ks_field kernel_handle_fields[] = {
+	{ KS_STRING("kernelId", struct ks_kernel_handle_params, kernel_id), KS_MUST, KS_HANDLE_RULE, .text = "The kernel." },
+};
+KS_PARAMS(ks_kernel_handle_params, "KernelHandleParams", kernel_handle_fields, .size = sizeof(struct ks_kernel_handle_params),
+	  .text = "Which kernel.");
 
 static const char *const state_words[] = { "idle", "busy", "dead", NULL };
 static const struct ks_field kernel_item_fields[] = {

@@ -209,6 +209,7 @@ static int open_all(struct main_loop *m, int fd_in, int fd_out, const struct ks_
 	ks_methods_blob(m->app.server, m->app.core->blobs);
 	ks_methods_session(&m->app);
 	ks_methods_run(&m->app);
+	ks_methods_kernel(&m->app);
 	ks_methods_info(&m->app);
 	ks_methods_file(&m->app);
 	ks_server_on_closed(m->app.server, on_closed, m);

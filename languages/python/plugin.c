@@ -5,7 +5,7 @@
 
 static int prepare(void *self, const struct kern_run *run, struct kern_host *host)
 {
-	char runner[KERN_PATH_MAX], path[KERN_PATH_MAX], fd[16];
+	char runner[KERN_PATH_MAX], path[KERN_PATH_MAX] = "", fd[16];
 
 	(void)self;
 	if (!run->runner_dir)
@@ -13,13 +13,14 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 	if (snprintf(runner, sizeof(runner), "%s/runner.py", run->runner_dir) >= (int)sizeof(runner))
 		return host->fail(host, NULL, "the path of the runner is too long");
 	(void)snprintf(fd, sizeof(fd), "%d", run->result_fd);
-	if (kern_place_code(run, host, "main.py", path) < 0)
+	const int kernel = (run->flags & KERN_RUN_KERNEL) != 0;
+	if (!kernel && kern_place_code(run, host, "main.py", path) < 0)
 		return -1;
 	/* The box's locale says UTF-8 already; this says it to an interpreter that does not know the locale. */
 	if (host->set_env(host, "PYTHONUTF8", "1") < 0)
 		return -1;
 	const char *const words[] = { run->interpreter, runner, fd, run->filename ? run->filename : path, path };
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; i < (kernel ? 3 : sizeof(words) / sizeof(words[0])); i++)
 		if (host->add_arg(host, words[i]) < 0)
 			return -1;
 	return kern_add_args(run, host);
@@ -29,7 +30,7 @@ static const char *const programs[] = { "python3", "python", NULL };
 static const char *const aliases[] = { "python3", "py", NULL };
 static const struct kern_language python = {
 	.size = sizeof(python),
-	.flags = KERN_CAN_RICH,
+	.flags = KERN_CAN_RICH | KERN_CAN_KERNEL | KERN_CAN_INTERRUPT,
 	.name = "python",
 	.programs = programs,
 	.file_name = "main.py",

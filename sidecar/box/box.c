@@ -395,6 +395,42 @@ void ks_box_release(struct ks_box *box)
 		(void)ks_pidfd_kill(box->init_pidfd, SIGKILL); /* init is on its way out; this only makes sure */
 }
 
+/* proc(5): of /proc/PID/stat the fields behind the name, which may hold anything. */
+static void read_process(int pidfd, struct ks_box_end *ret)
+{
+	const int64_t tick_us = 1000000 / sysconf(_SC_CLK_TCK);
+	unsigned long user = 0, kernel = 0;
+	long pages = 0;
+	int pid = ks_pidfd_pid(pidfd);
+	char path[32], text[1024];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	KS_AUTOCLOSE int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	const char *rest = strrchr(text, ')');
+	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %*u %*u %ld", &user,
+			    &kernel, &pages) != 3)
+		return;
+	ret->user_us = (int64_t)user * tick_us;
+	ret->system_us = (int64_t)kernel * tick_us;
+	ret->max_rss_bytes = (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+void ks_box_usage(const struct ks_box *box, struct ks_box_end *ret)
+{
+	memset(&ret->leaf, 0xff, sizeof(ret->leaf)); /* all -1: unknown */
+	if (box->leaf)
+		ks_leaf_facts(box->leaf, &ret->leaf);
+	if (box->main_pidfd >= 0)
+		read_process(box->main_pidfd, ret);
+}
+
+void ks_box_escape_begin(struct ks_box *box)
+{
+	box->escape.count = 0;
+}
+
 const struct ks_escape *ks_box_escape(const struct ks_box *box)
 {
 	return &box->escape;

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "proto/write.h"
 #include "rpc/app.h"
+#include "rpc/reply.h"
 #include "rpc/methods.h"
 #include "session/call.h"
 #include "session/doctor.h"
@@ -77,26 +78,6 @@ static void write_refused(struct ks_buf *json, const struct ks_refused *refused)
 	ks_write_close(json, '}');
 }
 
-/* An object with one array that may be too long for a line. */
-static void reply_list(struct ks_app *app, struct ks_request *request, const char *head, const char *key, struct ks_buf *list)
-{
-	struct ks_text_item item = { .data = list->data, .len = list->len, .json = true };
-	struct ks_buf json = { 0 };
-	struct ks_error err;
-	size_t room = ks_request_room(request);
-
-	(void)ks_text_plan(&item, 1, room > 64 ? room - 64 : 0);
-	ks_buf_str(&json, head);
-	ks_write_key(&json, key);
-	if (ks_text_write(&json, &item, app->core->blobs, NULL, &err) < 0) {
-		ks_reply_error(request, &err);
-	} else {
-		ks_write_close(&json, '}');
-		ks_reply(request, &json);
-	}
-	ks_buf_free(&json);
-}
-
 static void plugin_list(void *arg, struct ks_request *request, const void *params)
 {
 	struct ks_app *app = arg;
@@ -110,7 +91,7 @@ static void plugin_list(void *arg, struct ks_request *request, const void *param
 	for (struct ks_list *n = plugins->refused.next; n != &plugins->refused; n = n->next)
 		write_refused(&list, KS_ENTRY(n, struct ks_refused, node));
 	ks_write_close(&list, ']');
-	reply_list(app, request, "{", "plugins", &list);
+	ks_reply_list(app, request, "{", "plugins", &list);
 }
 
 /* ---- host/doctor ---- */
@@ -126,7 +107,7 @@ static void on_checked(void *arg, bool ok, const struct ks_buf *checks)
 	KS_AUTOBUF struct ks_buf list = { 0 };
 
 	ks_buf_add(&list, checks->data, checks->len);
-	reply_list(visit->app, visit->request, ok ? "{\"ok\":true" : "{\"ok\":false", "checks", &list);
+	ks_reply_list(visit->app, visit->request, ok ? "{\"ok\":true" : "{\"ok\":false", "checks", &list);
 	free(visit);
 }
 

@@ -4,7 +4,8 @@
 #include "base/log.h"
 #include "proto/write.h"
 #include "rpc/app.h"
-#include "session/call.h"
+#include "rpc/reply.h"
+#include "session/kernel.h"
 #include "session/outcome_json.h"
 #include "session/text.h"
 
@@ -14,6 +15,7 @@ struct run {
 	struct ks_call *call;
 	struct ks_stream *stream;
 	char *code, *stdin_data; /* copies of blobs: those may be freed while the call waits */
+	struct ks_run_params cell; /* of kernel/run: what it has in common with run/code; its strings are the request's */
 };
 
 static void free_run(struct run *run)
@@ -30,7 +32,10 @@ static void on_started(void *arg)
 {
 	struct run *run = arg;
 
-	ks_stream_started(run->stream, ks_request_id(run->request), run->call->throwaway ? NULL : run->call->session->id);
+	const struct ks_call *call = run->call;
+
+	ks_stream_started(run->stream, ks_request_id(run->request), call->throwaway ? NULL : call->session->id,
+			  call->kernel ? call->kernel->id : NULL);
 }
 
 static void on_output(void *arg, enum ks_output which, const void *data, size_t len)
@@ -122,6 +127,30 @@ static int take_text(struct ks_app *app, const struct ks_text *text, const char 
 	return 0;
 }
 
+static int open_stream(struct run *run, const struct ks_run_params *params, struct ks_error *err);
+
+static int open_cell(struct run *run, const struct ks_kernel_run_params *params, struct ks_error *err)
+{
+	struct ks_app *app = run->app;
+	const char *code;
+	size_t code_len;
+	struct ks_kernel *kernel = ks_kernel_find(app->core, params->kernel_id, err);
+
+	if (!kernel || take_text(app, &params->code, "/code", &code, &code_len, &run->code, err) < 0)
+		return -1;
+	if (code_len > KERN_CODE_MAX)
+		return ks_fail_at(err, KS_E_TOO_LARGE, "/code", "the code has %zu bytes, at most %zu can run", code_len, KERN_CODE_MAX);
+	run->cell = (struct ks_run_params)KS_RUN_PARAMS_ABSENT;
+	run->cell.run_id = params->run_id;
+	run->cell.filename = params->filename;
+	run->cell.timeout_ms = params->timeout_ms;
+	run->cell.stream = params->stream;
+	run->cell.encoding = params->encoding;
+	if (ks_call_new_cell(kernel, &run->cell, code, code_len, &call_ops, run, &run->call, err) < 0)
+		return -1;
+	return open_stream(run, &run->cell, err);
+}
+
 static int open_run(struct run *run, const struct ks_run_params *params, bool is_argv, struct ks_error *err)
 {
 	struct ks_app *app = run->app;
@@ -141,9 +170,14 @@ static int open_run(struct run *run, const struct ks_run_params *params, bool is
 		return ks_fail_at(err, KS_E_TOO_LARGE, "/code", "the code has %zu bytes, at most %zu can run", code_len, KERN_CODE_MAX);
 	if (ks_call_new(app->core, session, params, is_argv, code, code_len, stdin_data, stdin_len, &call_ops, run, &run->call, err) < 0)
 		return -1;
+	return open_stream(run, params, err);
+}
+
+static int open_stream(struct run *run, const struct ks_run_params *params, struct ks_error *err)
+{
 	struct ks_stream_options options = { .mode = params->stream, .encoding = params->encoding, .run_id = run->call->id,
 					     .room = on_stream_room, .arg = run };
-	run->stream = ks_stream_new(ks_server_streams(app->server), &options, err);
+	run->stream = ks_stream_new(ks_server_streams(run->app->server), &options, err);
 	if (!run->stream) {
 		ks_call_drop(run->call);
 		return -1;
@@ -151,7 +185,9 @@ static int open_run(struct run *run, const struct ks_run_params *params, bool is
 	return 0;
 }
 
-static void handle_run(struct ks_app *app, struct ks_request *request, const void *params, bool is_argv)
+enum kind { RUN_CODE, RUN_ARGV, RUN_CELL };
+
+static void handle_run(struct ks_app *app, struct ks_request *request, const void *params, enum kind kind)
 {
 	struct run *run = calloc(1, sizeof(*run));
 	struct ks_error err;
@@ -163,7 +199,7 @@ static void handle_run(struct ks_app *app, struct ks_request *request, const voi
 	}
 	*run = (struct run){ .app = app, .request = request };
 	ks_request_keep_params(request);
-	if (open_run(run, params, is_argv, &err) < 0) {
+	if ((kind == RUN_CELL ? open_cell(run, params, &err) : open_run(run, params, kind == RUN_ARGV, &err)) < 0) {
 		ks_reply_error(request, &err);
 		free_run(run);
 		return;
@@ -175,26 +211,20 @@ static void handle_run(struct ks_app *app, struct ks_request *request, const voi
 
 static void run_code(void *arg, struct ks_request *request, const void *params)
 {
-	handle_run(arg, request, params, false);
+	handle_run(arg, request, params, RUN_CODE);
 }
 
 static void run_argv(void *arg, struct ks_request *request, const void *params)
 {
-	handle_run(arg, request, params, true);
+	handle_run(arg, request, params, RUN_ARGV);
+}
+
+static void kernel_run(void *arg, struct ks_request *request, const void *params)
+{
+	handle_run(arg, request, params, RUN_CELL);
 }
 
 /* ---- a run that lives ---- */
-
-static void reply_empty(struct ks_request *request)
-{
-	struct ks_buf json = { 0 };
-
-	if (!request)
-		return;
-	ks_buf_str(&json, "{}");
-	ks_reply(request, &json);
-	ks_buf_free(&json);
-}
 
 static void reply_failure(struct ks_request *request, const struct ks_error *err)
 {
@@ -212,7 +242,7 @@ static void run_stdin(void *arg, struct ks_request *request, const void *params)
 	if (!call || ks_call_stdin(call, p->text.data, p->text.len, p->eof, &err) < 0)
 		reply_failure(request, &err);
 	else
-		reply_empty(request);
+		ks_reply_empty(request);
 }
 
 static void run_signal(void *arg, struct ks_request *request, const void *params)
@@ -231,7 +261,7 @@ static void run_signal(void *arg, struct ks_request *request, const void *params
 	if (!call || ks_call_signal(call, number, &err) < 0)
 		reply_failure(request, &err);
 	else
-		reply_empty(request);
+		ks_reply_empty(request);
 }
 
 static void run_credit(void *arg, struct ks_request *request, const void *params)
@@ -245,7 +275,7 @@ static void run_credit(void *arg, struct ks_request *request, const void *params
 		reply_failure(request, &err);
 		return;
 	}
-	reply_empty(request);
+	ks_reply_empty(request);
 	if (call->ops == &call_ops) {
 		struct run *run = call->arg;
 		ks_stream_credit(run->stream, (uint64_t)p->bytes);
@@ -271,6 +301,7 @@ void ks_methods_run(struct ks_app *app)
 {
 	ks_server_handle(app->server, "run/code", run_code, app);
 	ks_server_handle(app->server, "run/argv", run_argv, app);
+	ks_server_handle(app->server, "kernel/run", kernel_run, app);
 	ks_server_handle(app->server, "run/stdin", run_stdin, app);
 	ks_server_handle(app->server, "run/signal", run_signal, app);
 	ks_server_handle(app->server, "run/credit", run_credit, app);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "session/kernel.h"
 #include "session/posture.h"
 
 #define RESULT_FD 3
@@ -68,6 +69,12 @@ static void on_disk_full(struct ks_disk *disk);
 
 /* ---- leaving ---- */
 
+/* The process of a kernel: it has no request, no deadline, no turn to wait for. */
+static bool is_host(const struct ks_call *call)
+{
+	return call->kernel && !call->cell;
+}
+
 static void close_timer(struct ks_call *call)
 {
 	uv_close((uv_handle_t *)&call->timer, ks_call_handle_closed);
@@ -91,9 +98,11 @@ static void leave(struct ks_call *call)
 	ks_list_remove(&call->session_node);
 	if (call->state == KS_CALL_QUEUED)
 		core->queued_count--;
-	else
+	else if (!is_host(call)) /* an idle interpreter takes no place of a run */
 		core->running_count--;
 	call->state = KS_CALL_DONE;
+	if (call->cell)
+		ks_kernel_cell_left(call);
 	close_timer(call);
 	(void)ks_disk_stop(&call->disk, on_disk_closed);
 	ks_call_disconnect(call);
@@ -219,6 +228,10 @@ static void on_overdue(uv_timer_t *timer)
 
 static void kill_box(struct ks_call *call)
 {
+	if (call->cell) {
+		ks_kernel_stop_cell(call);
+		return;
+	}
 	ks_box_kill(call->box);
 	(void)uv_timer_start(&call->timer, on_overdue, KS_DEATH_GRACE_MS, 0);
 }
@@ -253,7 +266,7 @@ static void on_started(void *arg)
 	call->started_us = ks_now_us();
 	if (call->cancelled)
 		kill_box(call);
-	else
+	else if (!is_host(call)) /* the limit of its start holds until it says that it is ready */
 		(void)uv_timer_start(&call->timer, on_deadline, (uint64_t)call->timeout_ms, 0);
 	call->ops->started(call->arg);
 	ks_call_watch(call);
@@ -392,6 +405,7 @@ static int prepare(struct ks_call *call, struct ks_prepared *prepared, struct ks
 		.runner_dir = call->language->plugin->runner_dir ? runner_dir : NULL,
 		.code_dir = KS_CODE_DIR,
 		.result_fd = call->language->api.flags & KERN_CAN_RICH ? RESULT_FD : -1,
+		.flags = is_host(call) ? KERN_RUN_KERNEL : 0,
 	};
 	return ks_plugin_prepare(call->language, &run, prepared, err);
 }
@@ -433,6 +447,13 @@ static void claim(struct ks_call *call)
 	struct ks_prepared prepared = { 0 };
 	struct ks_error err;
 
+	if (call->cell) {
+		if (ks_kernel_send(call, &err) < 0)
+			fail(call, &err);
+		else
+			on_started(call);
+		return;
+	}
 	int rc = prepare(call, &prepared, &err);
 	if (rc == 0)
 		rc = claim_with(call, &prepared, &err);
@@ -536,6 +557,12 @@ static void inherit(struct ks_call *call)
 				       .core = call->core, .workspace_fd = session->workspace_fd, .measured = on_disk_measured, .full = on_disk_full };
 	call->limits.memory_files = session->workspace_memory;
 	call->limits.file_bytes = (int64_t)call->disk.limit_bytes;
+	if (!is_host(call))
+		return;
+	/* its cells look at the workspace; whoever needs the session for itself does not wait for it */
+	call->ticket = UINT64_MAX;
+	call->track_files = false;
+	call->disk.limit_bytes = 0;
 }
 
 static void in_session(struct ks_call *call)
@@ -582,6 +609,12 @@ static void start(struct ks_call *call)
 	core->running_count++;
 	call->made_us = ks_now_us();
 	call->state = KS_CALL_OPENING;
+	if (call->cell) {
+		call->outcome.start_kind = "template";
+		call->state = KS_CALL_STARTING;
+		look(call, true);
+		return;
+	}
 	if (!call->throwaway) {
 		if (call->session->state == KS_SESSION_OPEN)
 			in_session(call);
@@ -616,7 +649,8 @@ void ks_calls_start_queued(struct ks_core *core)
 	for (struct ks_list *n = core->queued.next, *next; core->running_count < core->max_runs && n != &core->queued; n = next) {
 		struct ks_call *call = KS_ENTRY(n, struct ks_call, node);
 		next = n->next;
-		if (!call->session || ks_gate_passed(&call->session->gate, call->ticket))
+		if ((!call->session || ks_gate_passed(&call->session->gate, call->ticket)) &&
+		    (!call->cell || ks_kernel_ready(call->kernel)))
 			start(call);
 	}
 	core->starting = false;
@@ -653,6 +687,31 @@ static int check(struct ks_core *core, const struct ks_session *session, const s
 	return 0;
 }
 
+static struct ks_call *new_call(struct ks_core *core, struct ks_session *session, const struct ks_run_params *params,
+				const struct ks_call_ops *ops, void *arg, const char *prefix, struct ks_error *err)
+{
+	struct ks_call *call = calloc(1, sizeof(*call));
+
+	if (!call) {
+		(void)ks_fail(err, KS_E_INTERNAL, "out of memory");
+		return NULL;
+	}
+	*call = (struct ks_call){ .core = core, .session = session, .owner = session, .ops = ops, .arg = arg, .params = params,
+				  .throwaway = session == NULL, .out = { { .fd = -1 }, { .fd = -1 } }, .in.fd = -1, .channel.fd = -1 };
+	if (params->run_id)
+		(void)snprintf(call->id, sizeof(call->id), "%s", params->run_id);
+	else
+		ks_core_make_handle(core, prefix, call->id);
+	ks_list_init(&call->session_node);
+	ks_results_init(&call->results);
+	(void)uv_timer_init(core->loop, &call->timer);
+	call->timer.data = call;
+	call->handles = 1;
+	ks_list_append(&core->queued, &call->node);
+	core->queued_count++;
+	return call;
+}
+
 int ks_call_new(struct ks_core *core, struct ks_session *session, const struct ks_run_params *params, bool is_argv, const char *code,
 		size_t code_len, const char *stdin_data, size_t stdin_len, const struct ks_call_ops *ops, void *arg,
 		struct ks_call **ret, struct ks_error *err)
@@ -661,29 +720,139 @@ int ks_call_new(struct ks_core *core, struct ks_session *session, const struct k
 
 	if (check(core, session, params, is_argv, &language, err) < 0)
 		return -1;
-	struct ks_call *call = calloc(1, sizeof(*call));
+	struct ks_call *call = new_call(core, session, params, ops, arg, "run", err);
 	if (!call)
-		return ks_fail(err, KS_E_INTERNAL, "out of memory");
-	*call = (struct ks_call){ .core = core, .session = session, .ops = ops, .arg = arg, .params = params, .language = language,
-				  .code = code, .code_len = code_len, .stdin_data = stdin_data, .stdin_len = stdin_len,
-				  .throwaway = session == NULL, .out = { { .fd = -1 }, { .fd = -1 } }, .in.fd = -1, .channel.fd = -1 };
-	if (params->run_id)
-		(void)snprintf(call->id, sizeof(call->id), "%s", params->run_id);
-	else
-		ks_core_make_handle(core, "run", call->id);
-	ks_list_init(&call->session_node);
-	ks_results_init(&call->results);
-	(void)uv_timer_init(core->loop, &call->timer);
-	call->timer.data = call;
-	call->handles = 1;
-	ks_list_append(&core->queued, &call->node);
-	core->queued_count++;
-	call->owner = session;
+		return -1;
+	call->language = language;
+	call->code = code;
+	call->code_len = code_len;
+	call->stdin_data = stdin_data;
+	call->stdin_len = stdin_len;
 	if (session)
 		inherit(call);
 	*ret = call;
 	return 0;
 }
+
+/* ---- kernels ---- */
+
+int ks_call_start_host(struct ks_kernel *kernel, const struct ks_call_ops *ops, struct ks_call **ret, struct ks_error *err)
+{
+	struct ks_call *call = new_call(kernel->core, kernel->session, &kernel->params, ops, kernel, "process", err);
+
+	if (!call)
+		return -1;
+	call->kernel = kernel;
+	call->language = kernel->language;
+	call->code = "";
+	inherit(call);
+	ks_list_remove(&call->node);
+	kernel->core->queued_count--;
+	ks_list_append(&kernel->core->running, &call->node);
+	call->made_us = ks_now_us();
+	*ret = call; /* before it starts: what fails at once asks for it */
+	make_box(call, kernel->session->group);
+	return 0;
+}
+
+static bool has_room(const struct ks_kernel *kernel)
+{
+	size_t waiting = 0;
+
+	for (struct ks_list *n = kernel->core->queued.next; n != &kernel->core->queued; n = n->next)
+		waiting += KS_ENTRY(n, struct ks_call, node)->kernel == kernel;
+	return waiting < KS_KERNEL_CELLS_MAX;
+}
+
+int ks_call_new_cell(struct ks_kernel *kernel, const struct ks_run_params *params, const char *code, size_t code_len,
+		     const struct ks_call_ops *ops, void *arg, struct ks_call **ret, struct ks_error *err)
+{
+	const struct ks_language *ignored;
+
+	if (check(kernel->core, kernel->session, params, true, &ignored, err) < 0)
+		return -1;
+	if (!kernel->host)
+		return ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s is dead; kernel/restart starts it again", kernel->id);
+	if (!has_room(kernel))
+		return ks_fail_at(err, KS_E_BUSY, "/kernelId", "%d cells wait in kernel %s", KS_KERNEL_CELLS_MAX, kernel->id);
+	struct ks_call *call = new_call(kernel->core, kernel->session, params, ops, arg, "run", err);
+	if (!call)
+		return -1;
+	call->kernel = kernel;
+	call->cell = true;
+	call->language = kernel->language;
+	call->code = code;
+	call->code_len = code_len;
+	inherit(call);
+	if (params->timeout_ms == KS_ABSENT)
+		call->timeout_ms = kernel->timeout_ms;
+	*ret = call;
+	return 0;
+}
+
+static int64_t since(int64_t now, int64_t before)
+{
+	return now < 0 || before < 0 ? now : now - before;
+}
+
+/* Of this cell, as far as the kernel of the machine can tell; the peak is that of the interpreter's life. */
+static void take_usage(struct ks_call *cell, struct ks_box_end *end)
+{
+	const struct ks_box_end *before = &cell->usage_before;
+	struct ks_leaf_facts *leaf = &end->leaf;
+
+	end->wall_us = ks_now_us() - cell->started_us;
+	end->user_us = since(end->user_us, before->user_us);
+	end->system_us = since(end->system_us, before->system_us);
+	leaf->cpu_user_us = since(leaf->cpu_user_us, before->leaf.cpu_user_us);
+	leaf->cpu_system_us = since(leaf->cpu_system_us, before->leaf.cpu_system_us);
+	leaf->oom_kills = since(leaf->oom_kills, before->leaf.oom_kills);
+	leaf->pids_refused = since(leaf->pids_refused, before->leaf.pids_refused);
+	leaf->io_read_bytes = since(leaf->io_read_bytes, before->leaf.io_read_bytes);
+	leaf->io_write_bytes = since(leaf->io_write_bytes, before->leaf.io_write_bytes);
+}
+
+static void end_cell(struct ks_call *cell, struct ks_box_end *box_end)
+{
+	take_usage(cell, box_end);
+	(void)uv_timer_stop(&cell->timer);
+	cell->box_ended = true;
+	cell->outcome.end = *box_end;
+	cell->outcome.end.alone = true; /* what a cell leaves running lives on: nobody waits for its end */
+	end(cell);
+}
+
+void ks_call_cell_ended(struct ks_call *cell, int exit_code)
+{
+	struct ks_call *host = cell->kernel->host;
+	struct ks_box_end box_end = { .how = KS_END_EXITED, .wait_status = exit_code << 8 };
+
+	ks_box_usage(host->box, &box_end);
+	cell->escape = *ks_box_escape(host->box);
+	cell->frames.limit = host->frames.limit;
+	end_cell(cell, &box_end);
+}
+
+void ks_call_cell_lost(struct ks_call *cell, const struct ks_call *host)
+{
+	struct ks_box_end box_end = host->outcome.end;
+
+	if (cell->state != KS_CALL_RUNNING)
+		return; /* it has ended, or has not begun and will fail when its turn comes */
+	cell->escape = host->escape;
+	cell->frames.limit = host->frames.limit;
+	cell->frames.corrupt = host->frames.corrupt;
+	cell->cell_status = KS_CELL_DEAD;
+	end_cell(cell, &box_end);
+}
+
+void ks_call_retire(struct ks_call *host)
+{
+	leave(host);
+	free_if_closed(host);
+}
+
+/* ---- while it lives ---- */
 
 void ks_call_drop(struct ks_call *call)
 {
@@ -742,7 +911,8 @@ void ks_calls_cancel_queued(struct ks_core *core)
 
 int ks_call_signal(struct ks_call *call, int signal_number, struct ks_error *err)
 {
-	int rc = call->state == KS_CALL_RUNNING ? ks_box_signal(call->box, signal_number) : -ESRCH;
+	const struct ks_call *process = call->cell ? call->kernel->host : call;
+	int rc = call->state == KS_CALL_RUNNING && process ? ks_box_signal(process->box, signal_number) : -ESRCH;
 
 	if (rc == -ESRCH && call->state < KS_CALL_RUNNING)
 		return ks_fail_at(err, KS_E_BUSY, "/runId", "run %s has not started yet; wait for run/started", call->id);

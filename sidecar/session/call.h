@@ -16,6 +16,9 @@
 #define KS_START_LIMIT_MS 10000
 #define KS_DEATH_GRACE_MS 1000 /* after a kill: then the answer leaves whatever the kernel does */
 
+/* How a cell ended, by its own word unless DEAD. */
+enum ks_cell_status { KS_CELL_DEAD, KS_CELL_OK, KS_CELL_ERROR, KS_CELL_INTERRUPTED };
+
 enum ks_call_state { KS_CALL_QUEUED, KS_CALL_OPENING, KS_CALL_STARTING, KS_CALL_RUNNING, KS_CALL_ENDING, KS_CALL_DONE };
 
 struct ks_call;
@@ -73,6 +76,14 @@ struct ks_call {
 	void *arg;
 	const struct ks_run_params *params; /* the caller's, valid until done or failed */
 	bool throwaway;
+	/* kernel.h: NULL; else the process of a kernel, or (cell) one of its cells */
+	struct ks_kernel *kernel;
+	bool cell, allow_input, interrupted, killed;
+	uint32_t number;  /* of the cell, on the channel */
+	int64_t execution;
+	int stops;	  /* what was done to end it: SIGINT, SIGINT, SIGKILL */
+	enum ks_cell_status cell_status;
+	struct ks_box_end usage_before;
 	/* what will run */
 	const struct ks_language *language; /* NULL: run/argv */
 	const char *code;
@@ -133,6 +144,19 @@ void ks_call_finish(struct ks_call *call);
 struct ks_call *ks_call_find(struct ks_core *core, const char *id, bool finished_too, struct ks_error *err);
 void ks_call_add_note(struct ks_call *call, const char *code, const char *fmt, ...) KS_PRINTF(3, 4);
 const char *ks_fault_name(enum ks_fault_type fault);
+
+/* ---- for kernel.c ---- */
+int ks_call_start_host(struct ks_kernel *kernel, const struct ks_call_ops *ops, struct ks_call **ret, struct ks_error *err);
+int ks_call_new_cell(struct ks_kernel *kernel, const struct ks_run_params *params, const char *code, size_t code_len,
+		     const struct ks_call_ops *ops, void *arg, struct ks_call **ret, struct ks_error *err);
+int ks_call_connect_output(struct ks_call *call, int ret_stdio[2], struct ks_error *err);
+int ks_call_take_output(struct ks_call *call, int which); /* -1: closed already */
+/* The cell says that it is done. */
+void ks_call_cell_ended(struct ks_call *cell, int exit_code);
+/* Its process has ended. */
+void ks_call_cell_lost(struct ks_call *cell, const struct ks_call *host);
+/* A host call whose end has been seen: its memory goes. */
+void ks_call_retire(struct ks_call *host);
 
 /* ---- for core.c and session.c ---- */
 void ks_calls_start_queued(struct ks_core *core);

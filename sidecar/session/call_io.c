@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "box/msg.h"
-#include "session/call.h"
 #include "session/json_check.h"
+#include "session/kernel.h"
 
 #define READ_SLICE ((size_t)256 << 10) /* of one stream in one turn of the loop */
 
@@ -46,6 +46,22 @@ static int connect_channel(struct ks_call *call, int *ret_theirs, struct ks_erro
 	call->channel_open = true;
 	*ret_theirs = pair[1];
 	return 0;
+}
+
+int ks_call_connect_output(struct ks_call *call, int ret_stdio[2], struct ks_error *err)
+{
+	return make_pipe(&call->out[0].fd, &ret_stdio[0], true, err) < 0 ? -1 : make_pipe(&call->out[1].fd, &ret_stdio[1], true, err);
+}
+
+int ks_call_take_output(struct ks_call *call, int which)
+{
+	struct ks_call_pipe *pipe = &call->out[which];
+	int fd = KS_TAKE_FD(pipe->fd);
+
+	if (pipe->watched)
+		uv_close((uv_handle_t *)&pipe->poll, ks_call_handle_closed);
+	pipe->watched = false;
+	return fd;
 }
 
 int ks_call_connect(struct ks_call *call, int ret_stdio[3], int *ret_result, struct ks_error *err)
@@ -165,21 +181,46 @@ static void close_channel(struct ks_call *call)
 	unwatch(&call->channel);
 }
 
+static void lose_channel(struct ks_call *call, const char *why)
+{
+	ks_log(KS_LOG_INFO, "channel_corrupt", "run %s: %s", call->id, why);
+	call->frames.corrupt = true;
+	close_channel(call);
+	if (call->kernel)
+		ks_kernel_channel_lost(call->kernel);
+}
+
+/* Whose frame it is: the call's own, or that of the cell which its process works on. One of a former cell is nobody's. */
+static struct ks_call *receiver(struct ks_call *call, const struct kern_frame *frame)
+{
+	struct ks_call *cell = call->kernel ? call->kernel->cell : NULL;
+
+	if (!call->kernel)
+		return call;
+	return cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number ? cell : NULL;
+}
+
 /* Recorded where it stands in the output, then acknowledged: prints before it have been read, prints after it come after the ack. */
 static void take_frame(struct ks_call *call, const struct kern_frame *frame, bool dropped)
 {
 	uint8_t ack[KS_FRAME_HEADER];
 	struct ks_error err;
+	struct ks_call *to = receiver(call, frame);
 
-	drain_stream(call, 0);
-	drain_stream(call, 1);
-	if (!dropped) {
-		call->results.at_stdout = call->log[0].total;
-		call->results.at_stderr = call->log[1].total;
-		if (ks_plugin_result(call->language, frame, &call->results, &err) < 0) {
-			ks_log(KS_LOG_INFO, "channel_corrupt", "run %s: %s", call->id, err.text);
-			call->frames.corrupt = true;
-			close_channel(call);
+	if (call->kernel && frame->type == KERN_FRAME_STATE) {
+		if (ks_kernel_frame(call->kernel, frame) < 0)
+			lose_channel(call, "a word about a cell that makes no sense");
+		return;
+	}
+	if (to) {
+		drain_stream(to, 0);
+		drain_stream(to, 1);
+	}
+	if (to && !dropped) {
+		to->results.at_stdout = to->log[0].total;
+		to->results.at_stderr = to->log[1].total;
+		if (ks_plugin_result(call->language, frame, &to->results, &err) < 0) {
+			lose_channel(call, err.text);
 			return;
 		}
 	}
@@ -202,14 +243,15 @@ static void read_channel(struct ks_call *call)
 		if (n <= 0) {
 			call->channel_was_closed = true;
 			close_channel(call);
+			if (call->kernel && call->state == KS_CALL_RUNNING)
+				ks_kernel_channel_lost(call->kernel);
 			return;
 		}
 		enum ks_frames_status got = ks_frames_feed(&call->frames, datagram, (size_t)n, &frame);
 		if (got == KS_FRAMES_COMPLETE || got == KS_FRAMES_DROPPED) {
 			take_frame(call, &frame, got == KS_FRAMES_DROPPED);
 		} else if (got == KS_FRAMES_CORRUPT) {
-			ks_log(KS_LOG_INFO, "channel_corrupt", "run %s: %s", call->id, call->frames.reason);
-			close_channel(call);
+			lose_channel(call, call->frames.reason);
 		}
 	}
 }

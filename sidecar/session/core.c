@@ -98,6 +98,7 @@ int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, stru
 	ks_list_init(&core->queued);
 	ks_list_init(&core->finished);
 	ks_list_init(&core->chores);
+	ks_list_init(&core->kernels);
 	if (ks_blobs_new(KS_BLOB_BYTES_DEFAULT, &core->blobs, err) < 0 ||
 	    ks_plugins_load(config->plugin_dirs, &core->plugins, err) < 0 || ks_state_open(&core->state, err) < 0) {
 		ks_plugins_free(core->plugins);

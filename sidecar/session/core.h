@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "box/engine.h"
 #include "plugins/loader.h"
+#include "proto/messages.h"
 #include "session/blob.h"
 #include "workspace/private.h"
 
@@ -22,6 +23,7 @@
 
 struct ks_session;
 struct ks_call;
+struct ks_kernel;
 
 /* Work that goes on in slices while the loop has other things to do, too. */
 struct ks_chore {
@@ -40,6 +42,8 @@ struct ks_core {
 	int64_t max_runs, max_queued;
 	struct ks_list sessions; /* struct ks_session */
 	struct ks_list running, queued, finished; /* struct ks_call */
+	struct ks_list kernels; /* struct ks_kernel */
+	size_t kernel_count;
 	int64_t running_count, queued_count;
 	size_t finished_count, finished_bytes, gone_next;
 	char gone[KS_GONE_MAX][65];
@@ -56,6 +60,10 @@ struct ks_core {
 	/* A session that ended by itself. */
 	void (*session_closed)(void *arg, const char *session_id, const char *reason);
 	void *session_closed_arg;
+	/* A kernel changed its state; bytes that belong to none of its cells. */
+	void (*kernel_state)(void *arg, const struct ks_kernel *kernel);
+	void (*kernel_output)(void *arg, const struct ks_kernel *kernel, enum ks_output which, const char *data, size_t len);
+	void *kernel_arg;
 	void (*closed)(void *arg); /* see ks_core_close */
 	void *closed_arg;
 	void (*drained)(void *arg); /* see ks_core_drain */

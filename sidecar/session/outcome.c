@@ -85,7 +85,8 @@ static void name_fault(struct ks_call *call)
 	const struct ks_box_end *end = &o->end;
 	const struct ks_escape *escape = &call->escape;
 	/* it ended by itself before our SIGKILL came: then that is what happened */
-	bool we_ended_it = end->how == KS_END_LOST || (o->signal == SIGKILL && end->killed_by_us);
+	bool we_ended_it = end->how == KS_END_LOST || (o->signal == SIGKILL && end->killed_by_us) ||
+			   (call->cell && call->cell_status == KS_CELL_INTERRUPTED);
 
 	if (call->cancelled && we_ended_it) {
 		set_fault(o, KS_FAULT_CANCELLED, "the call was cancelled");

@@ -167,7 +167,7 @@ static void write_error(const struct ks_call *call, struct ks_buf *json)
 
 /* ---- the parts that are small ---- */
 
-static void write_fault(const struct ks_outcome *o, struct ks_buf *json)
+void ks_outcome_write_fault(const struct ks_outcome *o, struct ks_buf *json)
 {
 	if (o->fault == KS_FAULT_NONE)
 		return;
@@ -202,7 +202,7 @@ static void write_facts(const struct ks_call *call, struct ks_buf *json)
 		ks_write_key_string(json, "signal", ks_signal_name(o->signal, room));
 	ks_write_key_int(json, "durationMs", (o->duration_us + 500) / 1000);
 	ks_write_key_bool(json, "success", o->exit_code == 0 && o->fault == KS_FAULT_NONE);
-	write_fault(o, json);
+	ks_outcome_write_fault(o, json);
 	ks_write_key(json, "runtimeNotes");
 	ks_write_open(json, '[');
 	for (size_t i = 0; i < call->note_count; i++)
@@ -250,6 +250,16 @@ static void write_usage(const struct ks_call *call, struct ks_buf *json)
 	ks_write_key_string(json, "kind", call->outcome.start_kind);
 	ks_write_key_int(json, "us", call->outcome.start_us);
 	ks_write_close(json, '}');
+}
+
+static void write_cell(const struct ks_call *call, struct ks_buf *json)
+{
+	static const char *const words[] = { [KS_CELL_DEAD] = "dead", [KS_CELL_OK] = "ok", [KS_CELL_ERROR] = "error",
+					     [KS_CELL_INTERRUPTED] = "interrupted" };
+
+	ks_write_key_string(json, "cellStatus", words[call->cell_status]);
+	ks_write_key_int(json, "executionCount", call->execution);
+	ks_write_key_bool(json, "stateKept", call->cell_status != KS_CELL_DEAD);
 }
 
 /* ---- together ---- */
@@ -309,8 +319,8 @@ int ks_outcome_write(struct ks_call *call, size_t room, struct ks_buf *json, str
 	take_json(&files, &items[ITEM_FILES]);
 	take_json(&results, &items[ITEM_RESULTS]);
 	take_json(&error, &items[ITEM_ERROR]);
-	/* runId, keys, filesTruncated, resultChannel, braces */
-	size_t fixed = facts.len + usage.len + 320;
+	/* runId, keys, filesTruncated, resultChannel, what a cell has, braces */
+	size_t fixed = facts.len + usage.len + 420;
 	(void)ks_text_plan(items, count, room > fixed ? room - fixed : 0);
 
 	ks_write_open(json, '{');
@@ -331,6 +341,8 @@ int ks_outcome_write(struct ks_call *call, size_t room, struct ks_buf *json, str
 		return -1;
 	ks_buf_char(json, ',');
 	ks_buf_add(json, usage.data, usage.len);
+	if (call->cell)
+		write_cell(call, json);
 	ks_write_close(json, '}');
 	if (call->throwaway)
 		ks_blobs_expire_owner(call->core->blobs, call->session, KS_BLOB_THROWAWAY_MS);

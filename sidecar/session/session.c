@@ -10,6 +10,7 @@
 #include "session/call.h"
 #include "session/files.h"
 #include "session/identity.h"
+#include "session/kernel.h"
 #include "session/mounts.h"
 #include "session/posture.h"
 #include "session/storage.h"
@@ -32,7 +33,7 @@ void ks_session_add_note(struct ks_session *session, const char *code, const cha
 
 /* ---- memory ---- */
 
-static void free_pairs(struct ks_pairs *pairs)
+void ks_pairs_free(struct ks_pairs *pairs)
 {
 	for (size_t i = 0; i < pairs->count; i++) {
 		free(pairs->names[i]);
@@ -58,13 +59,13 @@ static void free_session(struct ks_session *session)
 	free(session->workspace);
 	free(session->workspace_target);
 	free(session->cwd);
-	free_pairs(&session->env);
+	ks_pairs_free(&session->env);
 	ks_session_free_mounts(session);
 	free(session->apparmor);
 	free(session);
 }
 
-static int copy_pairs(const struct ks_pairs *from, struct ks_pairs *ret)
+int ks_pairs_copy(const struct ks_pairs *from, struct ks_pairs *ret)
 {
 	ret->names = calloc(from->count + 1, sizeof(char *));
 	ret->values = calloc(from->count + 1, sizeof(char *));
@@ -190,7 +191,7 @@ static int take_params(struct ks_session *session, const struct ks_session_param
 	if (strcmp(params->workspace_target, "/workspace") != 0 && ks_target_check(params->workspace_target, err) < 0)
 		return ks_error_at(err, "/workspaceTarget");
 	session->workspace_target = strdup(params->workspace_target);
-	if (!session->workspace_target || copy_pairs(&params->env, &session->env) < 0)
+	if (!session->workspace_target || ks_pairs_copy(&params->env, &session->env) < 0)
 		return ks_fail(err, KS_E_INTERNAL, "out of memory");
 	session->cwd = params->cwd ? ks_session_resolve_cwd(session, params->cwd, err) : NULL;
 	return params->cwd && !session->cwd ? -1 : 0;
@@ -344,6 +345,7 @@ static void finish_closing(struct ks_session *session)
 	void (*closed)(void *arg) = session->closed;
 	void *arg = session->closed_arg;
 
+	ks_kernels_forget_session(session);
 	ks_calls_forget_session(session);
 	ks_blobs_release(core->blobs, session);
 	ks_list_remove(&session->node);

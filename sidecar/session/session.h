@@ -109,3 +109,6 @@ const char *ks_session_interpreter(struct ks_session *session, const struct ks_l
 /* Turns a path of a request into an absolute one of the box: relative ones begin at the session's cwd. Free it. */
 char *ks_session_resolve_cwd(const struct ks_session *session, const char *cwd, struct ks_error *err);
 void ks_session_add_note(struct ks_session *session, const char *code, const char *fmt, ...) KS_PRINTF(3, 4);
+/* 0, or -1: out of memory, and what was copied is in *ret. */
+int ks_pairs_copy(const struct ks_pairs *from, struct ks_pairs *ret);
+void ks_pairs_free(struct ks_pairs *pairs);

@@ -94,7 +94,10 @@ def frames_of(traceback, name, lines):
     while traceback is not None:
         code = traceback.tb_frame.f_code
         line, column, text = traceback.tb_lineno, 0, b""
-        if code.co_filename == name and line and line <= len(lines):
+        if code.co_filename != name and code.co_filename in runner.cells:
+            older = runner.cells[code.co_filename]
+            text = older[line - 1].encode() if line and line <= len(older) else b""
+        elif code.co_filename == name and line and line <= len(lines):
             text = lines[line - 1]
             if hasattr(code, "co_positions") and traceback.tb_lasti >= 0:
                 start = next(itertools.islice(code.co_positions(), traceback.tb_lasti // 2, None), (None,) * 4)
@@ -139,6 +142,15 @@ def fix_text(error, name, source):
 
 def report(failure, phase, name, path, source):
     """Ends the interpreter as CPython would after this exception."""
+    error = tell(failure, phase, name, path, source)
+    if isinstance(error, KeyboardInterrupt):  # CPython ends itself with SIGINT, so that a shell's loop ends, too
+        sys.excepthook = lambda *ignored: None
+        raise error
+    raise SystemExit(1)
+
+
+def tell(failure, phase, name, path, source):
+    """Prints the exception and sends it."""
     kind, error, traceback = failure
     traceback = trim(traceback, name)
     error.__traceback__ = traceback
@@ -150,7 +162,4 @@ def report(failure, phase, name, path, source):
     printed = show(kind, error, traceback, name, path, source)
     if runner.channel.usable():
         runner.channel.send(runner.ERROR, parts_of(phase, error, traceback, name, source, printed))
-    if isinstance(error, KeyboardInterrupt):  # CPython ends itself with SIGINT, so that a shell's loop ends, too
-        sys.excepthook = lambda *ignored: None
-        raise error
-    raise SystemExit(1)
+    return error

@@ -1,4 +1,5 @@
 # runner.py RESULT_FD NAME FILE ARGS...: runs FILE as the real __main__, shown as NAME, and sends its value and errors.
+# runner.py RESULT_FD: a kernel (kernel.py).
 #
 # This file is compiled at each start and shares its interpreter with the caller's code, so it is short, imports only
 # what is built into every interpreter (a json.py in the workspace cannot get in the way), and keeps what is needed less
@@ -14,6 +15,7 @@ import posix  # noqa: E402
 HERE = __file__.rpartition("/")[0] + "/"
 DISPLAY, UPDATE, CLEAR, ERROR, VALUE = 1, 2, 3, 4, 5
 HEADER, PIECE = 24, 65536
+cells = {}  # of a kernel: the lines of each, by its name
 ONLY_AST, TOP_LEVEL_AWAIT, COROUTINE = 0x400, 0x2000, 0x80  # of ast and inspect, which cost too much to import
 
 
@@ -21,7 +23,7 @@ class Channel:
     """Frames out, acknowledgements in. It may be gone at any time (the code can close it): then nothing is sent."""
 
     def __init__(self, fd):
-        self.fd, self.id, self.pid = fd, 0, posix.getpid()
+        self.fd, self.id, self.pid, self.call = fd, 0, posix.getpid(), 0
         self.lock, self.busy = _thread.RLock(), False
         self.socket = self.identity()
         if self.socket:
@@ -40,10 +42,7 @@ class Channel:
 
     def send(self, kind, parts):
         """Returns when the host has recorded the frame, after all that was printed before it. False: not sent."""
-        data = bytearray()
-        for key, value in parts:
-            key = key.encode() + b"\0"
-            data += len(key).to_bytes(2, "little") + len(value).to_bytes(4, "little") + key + value
+        data = self.pack(parts)
         flush()
         with self.lock:
             if self.busy or not self.usable():  # busy: a signal handler displays in the middle of a display
@@ -60,8 +59,16 @@ class Channel:
             finally:
                 self.busy = False
 
+    @staticmethod
+    def pack(parts):
+        data = bytearray()
+        for key, value in parts:
+            key = key.encode() + b"\0"
+            data += len(key).to_bytes(2, "little") + len(value).to_bytes(4, "little") + key + value
+        return data
+
     def write(self, kind, data):
-        start = b"KRN1" + bytes((1, kind, 0, 0, 0, 0, 0, 0)) + self.id.to_bytes(4, "little")
+        start = b"KRN1" + bytes((1, kind, 0, 0)) + self.call.to_bytes(4, "little") + self.id.to_bytes(4, "little")
         start += len(data).to_bytes(4, "little")
         for offset in range(0, len(data) or 1, PIECE):
             piece = start + offset.to_bytes(4, "little") + data[offset:offset + PIECE]
@@ -139,15 +146,16 @@ def suppressed(statement, source):
     return b"".join(lines).lstrip(b" \t\f\\\r\n").startswith(b";")
 
 
-def parse(source, name):
+def parse(source, name, flags=0):
     """Two code objects: all statements, and the last expression, or None, from its own node, so with its line."""
-    tree = compile(source, name, "exec", ONLY_AST | TOP_LEVEL_AWAIT, True)
+    flags |= TOP_LEVEL_AWAIT
+    tree = compile(source, name, "exec", ONLY_AST | flags, True)
     last = tree.body[-1] if tree.body else None
     value = None
     if isinstance(last, _ast.Expr) and not suppressed(last, source):
         tree.body.pop()
-        value = compile(_ast.Expression(last.value), name, "eval", TOP_LEVEL_AWAIT, True)
-    return compile(tree, name, "exec", TOP_LEVEL_AWAIT, True), value
+        value = compile(_ast.Expression(last.value), name, "eval", flags, True)
+    return compile(tree, name, "exec", flags, True), value
 
 
 def execute(statements, value, namespace):
@@ -159,7 +167,8 @@ def execute(statements, value, namespace):
 
 def main():
     global channel
-    me, fd, name, path = sys.argv[:4]
+    kernel = len(sys.argv) == 2
+    me, fd, name, path = sys.argv[:4] if not kernel else (*sys.argv, "", "")
     sys.argv[:4] = [path]
     channel = Channel(int(fd))
     builtins.display = display
@@ -173,11 +182,15 @@ def main():
         if stream is not None:
             stream.reconfigure(line_buffering=True)
     module = type(sys)("__main__")
-    plain.update(__file__=path, __loader__=type(plain["__loader__"])("__main__", path))
+    if not kernel:
+        plain.update(__file__=path, __loader__=type(plain["__loader__"])("__main__", path))
     module.__dict__.clear()
     module.__dict__.update(plain)
     sys.modules["_kern_runner"] = sys.modules["__main__"]  # rich.py and errors.py find us here
     sys.modules["__main__"] = module
+    if kernel:
+        part("kernel").serve(module.__dict__)
+        return
     with open(path, "rb") as file:
         source = file.read()
     if source.startswith(b"\xef\xbb\xbf"):

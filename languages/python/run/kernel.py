@@ -1,0 +1,155 @@
+"""Serves cells: each comes as one message with three descriptors (stdout, stderr, the code) and ends with one word."""
+import _signal
+import _socket
+import builtins
+import linecache
+import posix
+import sys
+
+runner = sys.modules["_kern_runner"]
+STATE, CELL = 6, 8
+HEADER, PIECE = runner.HEADER, runner.PIECE
+NAMES = 200  # cells whose lines are kept for tracebacks
+
+
+class Interrupts:
+    """SIGINT is for the code of a cell; at any other time it comes too late."""
+
+    def __init__(self):
+        self.active = False
+
+    def __call__(self, number, frame):
+        if self.active:
+            raise KeyboardInterrupt
+
+
+def exit_cell(code=None):
+    raise SystemExit(code)
+
+
+def futures():
+    import __future__
+    return sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names
+               if name not in ("nested_scopes", "generators"))
+
+
+def receive(sock):
+    """The next cell: its number, parts and descriptors; None at the end of the channel."""
+    while True:
+        data, ancillary, _, _ = sock.recvmsg(HEADER + PIECE, _socket.CMSG_SPACE(12))
+        fds = []
+        for _, _, found in ancillary:
+            fds += [int.from_bytes(found[at:at + 4], sys.byteorder) for at in range(0, len(found), 4)]
+        if not data:
+            return None
+        if data[5] == CELL and len(fds) == 3:
+            return int.from_bytes(data[8:12], "little"), parts_of(data[HEADER:]), fds
+        for fd in fds:  # an acknowledgement that nobody waits for any more
+            posix.close(fd)
+
+
+def parts_of(data):
+    parts = {}
+    while data:
+        key_length, length = int.from_bytes(data[:2], "little"), int.from_bytes(data[2:6], "little")
+        key = data[6:6 + key_length - 1].decode()
+        parts[key] = data[6 + key_length:6 + key_length + length]
+        data = data[6 + key_length + length:]
+    return parts
+
+
+def take(fds):
+    """Puts the cell's pipes where stdout and stderr are, and reads its code."""
+    runner.flush()  # what is printed between two cells goes where the last one's output went
+    posix.dup2(fds[0], 1)
+    posix.dup2(fds[1], 2)
+    with open(fds[2], "rb") as file:
+        file.seek(0)
+        source = file.read()
+    posix.close(fds[0])
+    posix.close(fds[1])
+    return source[3:] if source.startswith(b"\xef\xbb\xbf") else source
+
+
+def remember(name, source):
+    """Tracebacks of later cells show lines of this one. No mtime: linecache.checkcache() would drop the entry."""
+    lines = source.decode("utf-8", "replace").splitlines()
+    runner.cells[name] = lines
+    linecache.cache[name] = (len(source), None, [line + "\n" for line in lines], name)
+    while len(runner.cells) > NAMES:
+        linecache.cache.pop(next(iter(runner.cells)), None)
+        del runner.cells[next(iter(runner.cells))]
+
+
+def exit_code(code):
+    if code is None or isinstance(code, int):
+        return (code or 0) & 0xff
+    print(code, file=sys.stderr)
+    return 1
+
+
+class Cells:
+    def __init__(self, namespace):
+        self.namespace, self.interrupts, self.flags, self.known = namespace, Interrupts(), 0, futures()
+
+    def run(self, name, source):
+        """How it ended: status, and what it asked to exit with, or None."""
+        phase, failure, asked = "compile", None, None
+        _signal.signal(_signal.SIGINT, self.interrupts)  # code may have set another
+        try:
+            self.interrupts.active = True
+            code = runner.parse(source, name, self.flags)
+            self.flags |= code[0].co_flags & self.known
+            phase = "run"
+            awaits = (code[0].co_flags | (code[1].co_flags if code[1] else 0)) & runner.COROUTINE
+            execute = runner.part("awaits").execute_cell if awaits else runner.execute
+            self.show(execute(*code, self.namespace))
+        except SystemExit as error:
+            asked = error.code
+            return "ok", exit_code(asked)
+        except BaseException:
+            failure = sys.exc_info()
+        finally:
+            self.interrupts.active = False
+        if failure is None:
+            return "ok", None
+        # Behind the handler, so that this exception is not the context of another.
+        runner.part("errors").tell(failure, phase, name, None, source)
+        return "interrupted" if issubclass(failure[0], KeyboardInterrupt) else "error", None
+
+    def show(self, value):
+        if value is not None and "_" not in self.namespace:
+            builtins._ = value
+        sys.displayhook(value)
+
+
+def serve(namespace):
+    channel, me = runner.channel, posix.getpid()
+    sock = _socket.socket(fileno=channel.fd)
+    cells = Cells(namespace)
+    builtins.exit = builtins.quit = exit_cell  # those of site close stdin
+    sys.argv[:] = [""]
+    sys.path[0] = ""
+    _signal.signal(_signal.SIGINT, cells.interrupts)
+    channel.id += 1
+    channel.write(STATE, channel.pack([("ready", b"")]))
+    while True:
+        cell = receive(sock)
+        if cell is None:
+            posix._exit(0)
+        channel.call, parts, fds = cell
+        name = parts["name"].decode("utf-8", "replace")
+        source = take(fds)
+        remember(name, source)
+        try:
+            status, asked = cells.run(name, source)
+        except KeyboardInterrupt:  # between the end of the code and the end of this
+            status, asked = "interrupted", None
+        runner.flush()
+        if posix.getpid() != me:  # the cell has forked, and this is the child, which ends where the cell does
+            posix._exit(asked or (0 if status == "ok" else 1))
+        word = [("done", b""), ("status", status.encode())]
+        if asked is not None:
+            word.append(("exit", str(asked).encode()))
+        channel.id += 1
+        channel.write(STATE, channel.pack(word))

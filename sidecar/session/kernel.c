@@ -1,0 +1,491 @@
+#include "session/kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "base/fds.h"
+#include "base/log.h"
+#include "plugins/frames.h"
+
+const char *ks_kernel_state_name(enum ks_kernel_state state)
+{
+	return state == KS_KERNEL_IDLE ? "idle" : state == KS_KERNEL_DEAD ? "dead" : "busy";
+}
+
+static void set_state(struct ks_kernel *kernel, enum ks_kernel_state state)
+{
+	struct ks_core *core = kernel->core;
+
+	if (kernel->state == state)
+		return;
+	kernel->state = state;
+	if (core->kernel_state)
+		core->kernel_state(core->kernel_arg, kernel);
+}
+
+/* ---- memory ---- */
+
+static void free_if_closed(struct ks_kernel *kernel)
+{
+	if (!kernel->forgotten || kernel->handles > 0)
+		return;
+	ks_pairs_free(&kernel->params.env);
+	free(kernel->params.cwd);
+	free(kernel);
+}
+
+static void on_tail_closed(uv_handle_t *handle)
+{
+	struct ks_kernel_tail *tail = handle->data;
+	struct ks_kernel *kernel = tail->kernel;
+
+	tail->used = false;
+	kernel->handles--;
+	free_if_closed(kernel);
+}
+
+static void close_tail(struct ks_kernel_tail *tail)
+{
+	if (!tail->used || uv_is_closing((uv_handle_t *)&tail->poll))
+		return;
+	uv_close((uv_handle_t *)&tail->poll, on_tail_closed);
+	ks_close(&tail->fd);
+}
+
+static void forget(struct ks_kernel *kernel)
+{
+	ks_list_remove(&kernel->node);
+	kernel->core->kernel_count--;
+	kernel->forgotten = true;
+	for (size_t i = 0; i < KS_KERNEL_TAILS; i++)
+		close_tail(&kernel->tails[i]);
+	free_if_closed(kernel);
+}
+
+void ks_kernels_forget_session(struct ks_session *session)
+{
+	struct ks_core *core = session->core;
+
+	for (struct ks_list *n = core->kernels.next, *next; n != &core->kernels; n = next) {
+		struct ks_kernel *kernel = KS_ENTRY(n, struct ks_kernel, node);
+		next = n->next;
+		if (kernel->session == session)
+			forget(kernel);
+	}
+}
+
+/* ---- output that belongs to no cell ---- */
+
+static void report(struct ks_kernel *kernel, int which, const char *data, size_t len)
+{
+	struct ks_core *core = kernel->core;
+
+	if (core->kernel_output && !kernel->forgotten)
+		core->kernel_output(core->kernel_arg, kernel, which ? KS_STDERR : KS_STDOUT, data, len);
+}
+
+static void on_tail(uv_poll_t *poll, int status, int events)
+{
+	static char buffer[4096];
+	struct ks_kernel_tail *tail = poll->data;
+
+	(void)status;
+	(void)events;
+	ssize_t n = read(tail->fd, buffer, sizeof(buffer));
+	if (n > 0)
+		report(tail->kernel, tail->which, buffer, (size_t)n);
+	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		close_tail(tail);
+}
+
+/* The process itself holds the newest pipes; what a cell has left running may hold older ones. */
+static void keep_tail(struct ks_kernel *kernel, int which, int *fd)
+{
+	struct ks_kernel_tail *tail = &kernel->tails[kernel->next_tail++ % KS_KERNEL_TAILS];
+
+	if (*fd < 0 || kernel->state == KS_KERNEL_DEAD || tail->used) {
+		close_tail(tail); /* nobody reads the oldest any more; a place is free again with the next cell */
+		ks_close(fd);
+		return;
+	}
+	*tail = (struct ks_kernel_tail){ .kernel = kernel, .which = which, .fd = KS_TAKE_FD(*fd), .used = true };
+	(void)uv_poll_init(kernel->core->loop, &tail->poll, tail->fd);
+	tail->poll.data = tail;
+	kernel->handles++;
+	(void)uv_poll_start(&tail->poll, UV_READABLE | UV_DISCONNECT, on_tail);
+}
+
+/* ---- cells ---- */
+
+bool ks_kernel_ready(const struct ks_kernel *kernel)
+{
+	/* a dead one too: its cells start in order to fail */
+	return kernel->state == KS_KERNEL_IDLE || kernel->state == KS_KERNEL_DEAD;
+}
+
+/* The code as a file that nobody can change, so that one message is enough whatever its size. */
+static int code_file(const struct ks_call *cell, struct ks_error *err)
+{
+	KS_AUTOCLOSE int fd = memfd_create("cell", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	for (size_t done = 0; fd >= 0 && done < cell->code_len;) {
+		ssize_t n = write(fd, cell->code + done, cell->code_len - done);
+		if (n <= 0 && errno != EINTR)
+			return ks_fail_errno(err, KS_E_OVERLOADED, n < 0 ? errno : EIO, "cannot hand the code to the kernel");
+		done += n > 0 ? (size_t)n : 0;
+	}
+	if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		return ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot hand the code to the kernel");
+	return KS_TAKE_FD(fd);
+}
+
+int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
+{
+	struct ks_kernel *kernel = cell->kernel;
+	struct ks_call *host = kernel->host;
+	KS_AUTOBUF struct ks_buf message = { 0 };
+	char name[32], flags[2] = { cell->allow_input ? '1' : '0', '\0' };
+	int fds[3] = { -1, -1, -1 };
+
+	if (!host || host->state != KS_CALL_RUNNING || kernel->cell)
+		return ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s is dead; kernel/restart starts it again", kernel->id);
+	if (ks_call_connect_output(cell, fds, err) < 0)
+		return -1;
+	fds[2] = code_file(cell, err);
+	cell->number = ++kernel->cells;
+	(void)snprintf(name, sizeof(name), "[cell %lld]", (long long)kernel->executions + 1);
+	const struct kern_part parts[] = {
+		{ "name", cell->params->filename ? cell->params->filename : name,
+		  strlen(cell->params->filename ? cell->params->filename : name) },
+		{ "input", flags, 1 },
+	};
+	ks_frames_write(KS_FRAME_CELL, cell->number, parts, KS_COUNT(parts), &message);
+	int rc = fds[2] < 0 ? -1 : message.failed ? ks_fail(err, KS_E_OVERLOADED, "out of memory") : 0;
+	if (rc == 0) {
+		ks_frames_next_call(&host->frames);
+		ks_box_escape_begin(host->box);
+		ks_box_usage(host->box, &cell->usage_before);
+		rc = ks_send(host->channel.fd, message.data, message.len, fds, 3, MSG_DONTWAIT);
+		if (rc < 0)
+			(void)ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s does not listen any more", kernel->id);
+	}
+	ks_close_all(fds, 3);
+	if (rc < 0)
+		return -1;
+	kernel->executions++;
+	cell->execution = kernel->executions;
+	kernel->cell = cell;
+	set_state(kernel, KS_KERNEL_BUSY);
+	return 0;
+}
+
+static void signal_host(struct ks_kernel *kernel)
+{
+	if (kernel->host && kernel->host->box)
+		(void)ks_box_signal(kernel->host->box, SIGINT);
+}
+
+static void on_insist(uv_timer_t *timer)
+{
+	struct ks_call *cell = timer->data;
+	struct ks_kernel *kernel = cell->kernel;
+
+	if (++cell->stops > 2) {
+		cell->killed = true;
+		if (kernel->host)
+			ks_call_cancel(kernel->host);
+		return;
+	}
+	signal_host(kernel);
+	(void)uv_timer_start(timer, on_insist, KS_KERNEL_INSIST_MS, 0);
+}
+
+void ks_kernel_stop_cell(struct ks_call *cell)
+{
+	if (cell->stops == 0)
+		on_insist(&cell->timer);
+}
+
+void ks_kernel_cell_left(struct ks_call *cell)
+{
+	struct ks_kernel *kernel = cell->kernel;
+
+	if (kernel->cell != cell)
+		return;
+	kernel->cell = NULL;
+	for (int i = 0; i < 2; i++) {
+		int fd = ks_call_take_output(cell, i);
+		keep_tail(kernel, i, &fd);
+	}
+	if (kernel->state == KS_KERNEL_BUSY)
+		set_state(kernel, KS_KERNEL_IDLE);
+}
+
+bool ks_kernel_interrupt(struct ks_kernel *kernel, const char *run_id)
+{
+	struct ks_call *cell = kernel->cell;
+
+	if (!cell || cell->state != KS_CALL_RUNNING || (run_id && strcmp(cell->id, run_id) != 0))
+		return false;
+	cell->interrupted = true;
+	signal_host(kernel);
+	return true;
+}
+
+/* ---- what the process says ---- */
+
+static const struct kern_part *part(const struct kern_frame *frame, const char *key)
+{
+	for (size_t i = 0; i < frame->part_count; i++)
+		if (strcmp(frame->parts[i].key, key) == 0)
+			return &frame->parts[i];
+	return NULL;
+}
+
+static bool is(const struct kern_part *p, const char *text)
+{
+	return p && p->len == strlen(text) && memcmp(p->data, text, p->len) == 0;
+}
+
+static void ready(struct ks_kernel *kernel)
+{
+	void (*opened)(void *, struct ks_kernel *, const struct ks_error *) = KS_TAKE_PTR(kernel->opened);
+
+	(void)uv_timer_stop(&kernel->host->timer);
+	kernel->was_ready = true;
+	set_state(kernel, KS_KERNEL_IDLE);
+	if (opened)
+		opened(kernel->opened_arg, kernel, NULL);
+	ks_core_turn(kernel->core);
+}
+
+/* "0" to "255"; a claim. */
+static int exit_code_of(const struct kern_part *p)
+{
+	int code = 0;
+
+	for (size_t i = 0; p && i < p->len && i < 3; i++)
+		if (((const char *)p->data)[i] >= '0' && ((const char *)p->data)[i] <= '9')
+			code = code * 10 + ((const char *)p->data)[i] - '0';
+	return code & 0xff;
+}
+
+static void cell_done(struct ks_kernel *kernel, const struct kern_frame *frame)
+{
+	struct ks_call *cell = kernel->cell;
+	const struct kern_part *status = part(frame, "status");
+
+	cell->cell_status = is(status, "ok") ? KS_CELL_OK : is(status, "interrupted") ? KS_CELL_INTERRUPTED : KS_CELL_ERROR;
+	int code = part(frame, "exit") ? exit_code_of(part(frame, "exit")) : cell->cell_status == KS_CELL_OK ? 0 : 1;
+	if (part(frame, "exit"))
+		ks_call_add_note(cell, "exit_in_cell", "the code asked to exit with %d; the kernel and its state are kept", code);
+	ks_call_cell_ended(cell, code);
+}
+
+int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame)
+{
+	const struct ks_call *cell = kernel->cell;
+
+	if (part(frame, "ready") && kernel->state == KS_KERNEL_STARTING)
+		ready(kernel);
+	else if (part(frame, "done") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number)
+		cell_done(kernel, frame);
+	else
+		return -1;
+	return 0;
+}
+
+void ks_kernel_channel_lost(struct ks_kernel *kernel)
+{
+	ks_log(KS_LOG_INFO, "kernel_lost", "kernel %s has lost its channel, and is ended", kernel->id);
+	if (kernel->host)
+		ks_call_cancel(kernel->host);
+}
+
+/* ---- the host call ---- */
+
+static void on_started(void *arg)
+{
+	(void)arg; /* it says when it is ready */
+}
+
+static void on_output(void *arg, enum ks_output which, const void *data, size_t len)
+{
+	report(arg, which == KS_STDERR, data, len);
+}
+
+static size_t on_room(void *arg)
+{
+	(void)arg;
+	return SIZE_MAX;
+}
+
+static int start_host(struct ks_kernel *kernel, struct ks_error *err);
+
+static void host_gone(struct ks_kernel *kernel, const struct ks_error *err)
+{
+	void (*opened)(void *, struct ks_kernel *, const struct ks_error *) = NULL;
+	void (*closed)(void *) = KS_TAKE_PTR(kernel->closed);
+	void *closed_arg = kernel->closed_arg;
+	struct ks_error failed;
+
+	if (kernel->restarting) {
+		kernel->restarting = false;
+		if (!closed && kernel->session->state == KS_SESSION_OPEN && start_host(kernel, &failed) == 0)
+			return;
+		if (closed || kernel->session->state != KS_SESSION_OPEN)
+			(void)ks_fail(&failed, KS_E_CANCELLED, "the kernel was closed before it was ready");
+		err = &failed;
+	}
+	const bool was_open = kernel->state == KS_KERNEL_IDLE || kernel->state == KS_KERNEL_BUSY;
+	opened = KS_TAKE_PTR(kernel->opened);
+	if (was_open)
+		set_state(kernel, KS_KERNEL_DEAD);
+	kernel->state = KS_KERNEL_DEAD;
+	void *opened_arg = kernel->opened_arg;
+	struct ks_core *core = kernel->core;
+	if (closed || !kernel->was_ready)
+		forget(kernel);
+	if (opened)
+		opened(opened_arg, NULL, err);
+	if (closed)
+		closed(closed_arg);
+	ks_core_turn(core);
+}
+
+/* It has died: of a deadline of ours, of a limit, of its own doing. The cell at work tells. */
+static void on_done(void *arg)
+{
+	struct ks_kernel *kernel = arg;
+	struct ks_call *host = KS_TAKE_PTR(kernel->host), *cell = kernel->cell;
+	struct ks_error err;
+
+	(void)ks_fail(&err, KS_E_START_FAILED, "the interpreter ended before it was ready%s%.200s",
+		      host->outcome.fault ? ": " : "", host->outcome.message);
+	if (host->cancelled)
+		(void)ks_fail(&err, KS_E_CANCELLED, "the kernel was closed before it was ready");
+	kernel->death = host->outcome;
+	if (cell)
+		ks_call_cell_lost(cell, host);
+	ks_call_retire(host);
+	host_gone(kernel, &err);
+}
+
+static void on_failed(void *arg, const struct ks_error *err)
+{
+	struct ks_kernel *kernel = arg;
+	struct ks_error copy = *err;
+
+	kernel->host = NULL;
+	host_gone(kernel, &copy);
+}
+
+static const struct ks_call_ops host_ops = { on_started, on_output, on_room, on_done, on_failed };
+
+static int start_host(struct ks_kernel *kernel, struct ks_error *err)
+{
+	kernel->state = KS_KERNEL_STARTING;
+	kernel->executions = 0;
+	return ks_call_start_host(kernel, &host_ops, &kernel->host, err);
+}
+
+/* ---- what clients ask for ---- */
+
+struct ks_kernel *ks_kernel_find(struct ks_core *core, const char *id, struct ks_error *err)
+{
+	for (struct ks_list *n = core->kernels.next; n != &core->kernels; n = n->next)
+		if (strcmp(KS_ENTRY(n, struct ks_kernel, node)->id, id) == 0)
+			return KS_ENTRY(n, struct ks_kernel, node);
+	(void)ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/kernelId", "no kernel %s is open", id);
+	return NULL;
+}
+
+static int check_open(struct ks_session *session, const struct ks_kernel_open_params *params, const struct ks_language **ret,
+		      struct ks_error *err)
+{
+	struct ks_core *core = session->core;
+	struct ks_error ignored;
+
+	if (session->state != KS_SESSION_OPEN)
+		return ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/sessionId", "session %s is not open", session->id);
+	if (params->kernel_id && ks_kernel_find(core, params->kernel_id, &ignored))
+		return ks_fail_at(err, KS_E_DUPLICATE_HANDLE, "/kernelId", "kernel %s is open", params->kernel_id);
+	if (core->kernel_count == KS_KERNELS_MAX)
+		return ks_fail(err, KS_E_LIMIT, "%d kernels are open; close one", KS_KERNELS_MAX);
+	*ret = ks_plugins_find_language(core->plugins, params->language);
+	if (!*ret)
+		return ks_fail_at(err, KS_E_UNKNOWN_LANGUAGE, "/language", "no plugin runs %.64s; plugin/list names the languages",
+				  params->language);
+	if (!((*ret)->api.flags & KERN_CAN_KERNEL)) {
+		(void)ks_fail_at(err, KS_E_UNKNOWN_LANGUAGE, "/language", "%s has no kernels", (*ret)->api.name);
+		return ks_error_hint(err, "initialize lists under capabilities.languages which languages have kernels");
+	}
+	return 0;
+}
+
+int ks_kernel_open(struct ks_session *session, const struct ks_kernel_open_params *params,
+		   void (*opened)(void *arg, struct ks_kernel *kernel, const struct ks_error *err), void *arg, struct ks_kernel **ret,
+		   struct ks_error *err)
+{
+	const struct ks_language *language;
+	struct ks_core *core = session->core;
+
+	if (check_open(session, params, &language, err) < 0)
+		return -1;
+	struct ks_kernel *kernel = calloc(1, sizeof(*kernel));
+	if (!kernel)
+		return ks_fail(err, KS_E_INTERNAL, "out of memory");
+	*kernel = (struct ks_kernel){ .core = core, .session = session, .language = language, .opened = opened, .opened_arg = arg };
+	kernel->params = (struct ks_run_params)KS_RUN_PARAMS_ABSENT;
+	kernel->params.memory_mb = params->memory_mb;
+	kernel->timeout_ms = params->timeout_ms != KS_ABSENT ? params->timeout_ms : session->timeout_ms;
+	if (params->kernel_id)
+		(void)snprintf(kernel->id, sizeof(kernel->id), "%s", params->kernel_id);
+	else
+		ks_core_make_handle(core, "kernel", kernel->id);
+	ks_list_append(&core->kernels, &kernel->node);
+	core->kernel_count++;
+	kernel->params.cwd = params->cwd ? strdup(params->cwd) : NULL;
+	if (ks_pairs_copy(&params->env, &kernel->params.env) < 0 || (params->cwd && !kernel->params.cwd)) {
+		forget(kernel);
+		return ks_fail(err, KS_E_INTERNAL, "out of memory");
+	}
+	if (start_host(kernel, err) < 0) {
+		forget(kernel);
+		return -1;
+	}
+	*ret = kernel;
+	return 0;
+}
+
+void ks_kernel_close(struct ks_kernel *kernel, void (*closed)(void *arg), void *arg)
+{
+	kernel->closed = closed;
+	kernel->closed_arg = arg;
+	if (kernel->host) {
+		ks_call_cancel(kernel->host);
+		return;
+	}
+	forget(kernel);
+	if (closed)
+		closed(arg);
+}
+
+int ks_kernel_restart(struct ks_kernel *kernel, void (*opened)(void *arg, struct ks_kernel *kernel, const struct ks_error *err), void *arg,
+		      struct ks_error *err)
+{
+	if (kernel->opened || kernel->closed)
+		return ks_fail_at(err, KS_E_BUSY, "/kernelId", "kernel %s is being started or closed", kernel->id);
+	kernel->opened = opened;
+	kernel->opened_arg = arg;
+	if (!kernel->host)
+		return start_host(kernel, err);
+	kernel->restarting = true;
+	ks_call_cancel(kernel->host);
+	return 0;
+}

@@ -1,0 +1,76 @@
+/* kernel.h: an interpreter that lives in a box of its own and runs one cell after the other. Its process is a call without a request
+ * (the host call, which never ends by itself); each cell is a call that makes no box but is handed to that process over the result
+ * channel (plugins/README.md), with pipes of its own for its output. */
+#pragma once
+
+#include "session/call.h"
+
+#define KS_KERNELS_MAX 64	  /* of a sidecar */
+#define KS_KERNEL_CELLS_MAX 64	  /* that wait in one kernel */
+#define KS_KERNEL_INSIST_MS 500	  /* between the first SIGINT, the second, and SIGKILL */
+#define KS_KERNEL_TAILS 8	  /* pipes of former cells that something still holds open; the oldest go */
+
+enum ks_kernel_state { KS_KERNEL_STARTING, KS_KERNEL_IDLE, KS_KERNEL_BUSY, KS_KERNEL_DEAD };
+
+/* The pipe of a cell that has ended: what is written to it now belongs to no cell. */
+struct ks_kernel_tail {
+	struct ks_kernel *kernel;
+	int which, fd;
+	uv_poll_t poll;
+	bool used;
+};
+
+struct ks_kernel {
+	struct ks_list node; /* core->kernels */
+	struct ks_core *core;
+	struct ks_session *session;
+	char id[65];
+	const struct ks_language *language;
+	enum ks_kernel_state state;
+	struct ks_run_params params; /* what its process is started with; env and cwd are ours */
+	struct ks_call *host;	     /* NULL: it has no process */
+	struct ks_call *cell;	     /* at work */
+	uint32_t cells;		     /* started so far, in any process of this id: the number of the last one */
+	int64_t executions;	     /* of this process */
+	int64_t timeout_ms;
+	struct ks_kernel_tail tails[KS_KERNEL_TAILS];
+	unsigned next_tail;
+	int handles;
+	bool forgotten; /* freed when its handles are closed */
+	/* Who waits: for the start or restart, for the end. */
+	void (*opened)(void *arg, struct ks_kernel *kernel, const struct ks_error *err);
+	void *opened_arg;
+	void (*closed)(void *arg);
+	void *closed_arg;
+	bool restarting, was_ready;
+	struct ks_outcome death; /* of the last process */
+};
+
+struct ks_kernel_open_params;
+
+/* Checks, and starts the process; `opened` follows, once. */
+int ks_kernel_open(struct ks_session *session, const struct ks_kernel_open_params *params,
+		   void (*opened)(void *arg, struct ks_kernel *kernel, const struct ks_error *err), void *arg, struct ks_kernel **ret,
+		   struct ks_error *err);
+/* Kills it; a cell at work answers first. `closed` (may be NULL) when it is gone. */
+void ks_kernel_close(struct ks_kernel *kernel, void (*closed)(void *arg), void *arg);
+/* The same id and settings, a new process. */
+int ks_kernel_restart(struct ks_kernel *kernel, void (*opened)(void *arg, struct ks_kernel *kernel, const struct ks_error *err), void *arg,
+		      struct ks_error *err);
+/* SIGINT, if a cell (with that run id, unless NULL) is at work: was one? */
+bool ks_kernel_interrupt(struct ks_kernel *kernel, const char *run_id);
+/* NULL with err at /kernelId. */
+struct ks_kernel *ks_kernel_find(struct ks_core *core, const char *id, struct ks_error *err);
+const char *ks_kernel_state_name(enum ks_kernel_state state);
+
+/* ---- for call.c ---- */
+bool ks_kernel_ready(const struct ks_kernel *kernel); /* a cell may start */
+/* The cell's turn: hands it to the process. -1: no code ran. */
+int ks_kernel_send(struct ks_call *cell, struct ks_error *err);
+/* Deadline or cancel: SIGINT, again, then SIGKILL. */
+void ks_kernel_stop_cell(struct ks_call *cell);
+void ks_kernel_cell_left(struct ks_call *cell);
+/* A state frame of the host call. -1: makes no sense. */
+int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame);
+void ks_kernel_channel_lost(struct ks_kernel *kernel);
+void ks_kernels_forget_session(struct ks_session *session);
