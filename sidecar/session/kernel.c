@@ -300,11 +300,19 @@ int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame)
 	return 0;
 }
 
+static void on_lost(uv_timer_t *timer)
+{
+	struct ks_call *host = timer->data;
+
+	ks_log(KS_LOG_INFO, "kernel_lost", "kernel %s has lost its channel, and is ended", host->kernel->id);
+	ks_call_cancel(host);
+}
+
+/* It is dying, and its end follows at once; or it lives, and cannot be reached any more. */
 void ks_kernel_channel_lost(struct ks_kernel *kernel)
 {
-	ks_log(KS_LOG_INFO, "kernel_lost", "kernel %s has lost its channel, and is ended", kernel->id);
-	if (kernel->host)
-		ks_call_cancel(kernel->host);
+	if (kernel->host && kernel->host->state == KS_CALL_RUNNING)
+		(void)uv_timer_start(&kernel->host->timer, on_lost, KS_KERNEL_LOST_MS, 0);
 }
 
 /* ---- the host call ---- */

@@ -8,6 +8,7 @@
 #define KS_KERNELS_MAX 64	  /* of a sidecar */
 #define KS_KERNEL_CELLS_MAX 64	  /* that wait in one kernel */
 #define KS_KERNEL_INSIST_MS 500	  /* between the first SIGINT, the second, and SIGKILL */
+#define KS_KERNEL_LOST_MS 200	  /* a process without its channel has so long to end */
 #define KS_KERNEL_TAILS 8	  /* pipes of former cells that something still holds open; the oldest go */
 
 enum ks_kernel_state { KS_KERNEL_STARTING, KS_KERNEL_IDLE, KS_KERNEL_BUSY, KS_KERNEL_DEAD };

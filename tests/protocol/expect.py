@@ -20,6 +20,8 @@ CODES = {
     "line_too_long": 1005,
     "unknown_handle": 1100,
     "duplicate_handle": 1101,
+    "busy": 1103,
+    "kernel_dead": 1104,
     "gone": 1106,
     "image_not_found": 1200,
     "image_invalid": 1201,
@@ -53,7 +55,7 @@ def refused(error, reason, path=None):
     """Asserts the whole of a typed refusal."""
     assert error.reason == reason, error
     assert error.code == CODES[reason], error
-    assert error.data["retryable"] is (reason == "overloaded"), error
+    assert error.data["retryable"] is (reason in ("overloaded", "busy")), error
     if path is not None:
         assert error.data.get("path") == path, error
     assert len(error.message) >= 8, error
