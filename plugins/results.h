@@ -27,6 +27,7 @@ struct ks_result_data {
 	char *data; /* len bytes, then a NUL */
 	size_t len;
 	const char *dropped; /* not NULL: why there is no data; a constant */
+	char blob[33];	     /* for who writes it: the id of the blob that holds it, or "" */
 };
 
 /* Shared by all the results that one update has changed. */

@@ -45,6 +45,19 @@ static void on_output(void *arg, enum ks_output which, const void *data, size_t 
 	ks_stream_feed(run->stream, which, data, len);
 }
 
+static void on_event(void *arg, enum ks_result_op op, const struct ks_result *result, bool wait, uint64_t seq)
+{
+	struct run *run = arg;
+	struct ks_buf members = { 0 };
+	struct ks_error err;
+	size_t line = ks_server_max_line(run->app->server);
+
+	(void)seq;
+	if (ks_outcome_write_display(run->call, op, result, wait, line > 512 ? line - 512 : 0, &members, &err) == 0)
+		ks_stream_display(run->stream, &members);
+	ks_buf_free(&members);
+}
+
 static size_t on_room(void *arg)
 {
 	struct run *run = arg;
@@ -181,6 +194,10 @@ static int open_stream(struct run *run, const struct ks_run_params *params, stru
 	if (!run->stream) {
 		ks_call_drop(run->call);
 		return -1;
+	}
+	if (params->stream != KS_STREAM_OFF) {
+		run->call->results.event = on_event;
+		run->call->results.event_arg = run;
 	}
 	return 0;
 }

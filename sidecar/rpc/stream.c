@@ -16,6 +16,13 @@ struct part {
 	int64_t first_us;   /* when that byte came */
 };
 
+/* A display that waits for bytes that were fed before it. */
+struct waiting_display {
+	struct ks_list node;
+	struct ks_buf members;
+	uint64_t at[2]; /* of each stream */
+};
+
 struct ks_stream {
 	struct ks_streams *streams;
 	struct ks_list node; /* in streams->waiting while due_us is set */
@@ -25,6 +32,7 @@ struct ks_stream {
 	uint64_t seq;
 	size_t credit; /* raw bytes that may still be sent */
 	struct part parts[2];
+	struct ks_list displays; /* struct waiting_display */
 	int64_t due_us;	   /* next flush; 0: none */
 	int64_t finish_us; /* when waiting for credit ends; 0: not finishing */
 	bool ended;
@@ -86,6 +94,7 @@ struct ks_stream *ks_stream_new(struct ks_streams *streams, const struct ks_stre
 		goto no_memory;
 	stream->streams = streams;
 	ks_list_init(&stream->node);
+	ks_list_init(&stream->displays);
 	stream->mode = options->mode;
 	stream->encoding = options->encoding;
 	stream->room = options->room;
@@ -104,11 +113,22 @@ no_memory:
 	return NULL;
 }
 
+static void drop_displays(struct ks_stream *stream)
+{
+	while (!ks_list_empty(&stream->displays)) {
+		struct waiting_display *display = KS_ENTRY(stream->displays.next, struct waiting_display, node);
+		ks_list_remove(&display->node);
+		ks_buf_free(&display->members);
+		free(display);
+	}
+}
+
 void ks_stream_free(struct ks_stream *stream)
 {
 	if (!stream)
 		return;
 	ks_list_remove(&stream->node);
+	drop_displays(stream);
 	ks_flow_release(stream->flow);
 	ks_buf_free(&stream->parts[0].held);
 	ks_buf_free(&stream->parts[1].held);
@@ -174,8 +194,27 @@ static void send_chunk(struct ks_stream *stream, enum ks_output which, const cha
 		stream->seq++;
 }
 
+static void send_display(struct ks_stream *stream, struct ks_buf *members)
+{
+	KS_AUTOBUF struct ks_buf line = { 0 };
+	bool live = stream->mode == KS_STREAM_LIVE;
+
+	ks_buf_str(&line, "{\"jsonrpc\":\"2.0\",\"method\":\"run/display\",\"params\":");
+	ks_write_open(&line, '{');
+	ks_write_key_string(&line, "runId", stream->run_id);
+	ks_write_key_int(&line, "seq", (int64_t)stream->seq + 1);
+	ks_buf_char(&line, ',');
+	ks_buf_add(&line, members->data, members->len);
+	ks_write_close(&line, '}');
+	ks_buf_free(members);
+	if ((live && (stream->flow->bytes + line.len + 2 > KS_STREAM_WINDOW || output_is_busy(stream))) || !push(stream, &line))
+		stream->streams->chunks_dropped++;
+	else
+		stream->seq++;
+}
+
 /* How much of `data` goes into the next line, and in which form. 0: wait for more bytes or for credit. */
-static size_t next_chunk(const struct ks_stream *stream, const char *data, size_t len, bool *ret_base64)
+static size_t next_chunk(const struct ks_stream *stream, const char *data, size_t len, bool last, bool *ret_base64)
 {
 	size_t budget = stream->streams->max_line - OVERHEAD;
 	size_t limit = len < KS_STREAM_CHUNK ? len : KS_STREAM_CHUNK;
@@ -193,7 +232,7 @@ static size_t next_chunk(const struct ks_stream *stream, const char *data, size_
 	if (*ret_base64)
 		return ks_base64_fit(limit, budget);
 	size_t n = ks_text_fit(data, limit, budget);
-	if (n == 0 && stream->ended && limit == len)
+	if (n == 0 && last && limit == len)
 		n = len; /* the beginning of a code point that never came whole */
 	if (stream->encoding == KS_ENCODING_AUTO && !ks_utf8_valid(data, n)) {
 		*ret_base64 = true;
@@ -203,15 +242,23 @@ static size_t next_chunk(const struct ks_stream *stream, const char *data, size_
 	return n;
 }
 
+static struct waiting_display *next_display(const struct ks_stream *stream)
+{
+	return ks_list_empty(&stream->displays) ? NULL : KS_ENTRY(stream->displays.next, struct waiting_display, node);
+}
+
 /* Makes lines of what is held: of all of it, or only of full chunks. */
 static void flush_part(struct ks_stream *stream, enum ks_output which, bool all)
 {
 	struct part *part = &stream->parts[which];
+	const struct waiting_display *next = next_display(stream);
+	/* what was fed behind a display comes behind it */
+	const size_t limit = next && next->at[which] < part->offset + part->held.len ? (size_t)(next->at[which] - part->offset) : part->held.len;
 	size_t at = 0;
 
-	while (part->held.len > at && (all || part->held.len - at >= KS_STREAM_CHUNK)) {
+	while (limit > at && (all || limit - at >= KS_STREAM_CHUNK)) {
 		bool base64;
-		size_t n = next_chunk(stream, part->held.data + at, part->held.len - at, &base64);
+		size_t n = next_chunk(stream, part->held.data + at, limit - at, stream->ended || next, &base64);
 		if (n == 0)
 			break;
 		send_chunk(stream, which, part->held.data + at, n, base64);
@@ -228,21 +275,30 @@ static void flush_part(struct ks_stream *stream, enum ks_output which, bool all)
 		ks_buf_free(&part->held);
 }
 
-/* The part whose first byte came first goes first. */
+static size_t held_bytes(const struct ks_stream *stream)
+{
+	return stream->parts[0].held.len + stream->parts[1].held.len;
+}
+
+/* The part whose first byte came first goes first; a display when all that was fed before it has gone. */
 static void flush_all(struct ks_stream *stream)
 {
 	struct part *parts = stream->parts;
 	enum ks_output first = parts[KS_STDERR].held.len > 0 && (parts[KS_STDOUT].held.len == 0 ||
 			       parts[KS_STDERR].first_us < parts[KS_STDOUT].first_us) ? KS_STDERR : KS_STDOUT;
 
-	flush_part(stream, first, true);
-	flush_part(stream, first == KS_STDOUT ? KS_STDERR : KS_STDOUT, true);
+	for (;;) {
+		flush_part(stream, first, true);
+		flush_part(stream, first == KS_STDOUT ? KS_STDERR : KS_STDOUT, true);
+		struct waiting_display *display = next_display(stream);
+		if (!display || parts[0].offset < display->at[0] || parts[1].offset < display->at[1])
+			return;
+		ks_list_remove(&display->node);
+		send_display(stream, &display->members);
+		free(display);
+	}
 }
 
-static size_t held_bytes(const struct ks_stream *stream)
-{
-	return stream->parts[0].held.len + stream->parts[1].held.len;
-}
 
 /* Gives up the first bytes of a part; the next chunk's offset shows it. */
 static void skip(struct part *part, size_t count)
@@ -253,6 +309,24 @@ static void skip(struct part *part, size_t count)
 		count++; /* not into the middle of a code point */
 	part->offset += count;
 	ks_buf_drop(&part->held, count);
+}
+
+void ks_stream_display(struct ks_stream *stream, struct ks_buf *members)
+{
+	struct waiting_display *display = NULL;
+
+	if (stream->mode != KS_STREAM_OFF && !stream->ended && !members->failed)
+		display = calloc(1, sizeof(*display));
+	if (!display) {
+		ks_buf_free(members);
+		return;
+	}
+	display->members = *members;
+	*members = (struct ks_buf){ 0 };
+	for (int i = 0; i < 2; i++)
+		display->at[i] = stream->parts[i].offset + stream->parts[i].held.len;
+	ks_list_append(&stream->displays, &display->node);
+	flush_all(stream);
 }
 
 void ks_stream_feed(struct ks_stream *stream, enum ks_output which, const void *data, size_t len)
@@ -303,6 +377,7 @@ static void finish_if_done(struct ks_stream *stream, int64_t now_us)
 	stream->finish_us = 0;
 	skip(&stream->parts[0], SIZE_MAX);
 	skip(&stream->parts[1], SIZE_MAX);
+	flush_all(stream);
 	if (stream->done)
 		stream->done(stream->done_arg); /* may free the stream */
 }

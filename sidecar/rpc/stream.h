@@ -61,6 +61,9 @@ void ks_stream_started(struct ks_stream *stream, const char *request_id, const c
 /* Bytes that came from the box, all of them, in order. Takes any amount in any mode; what a lossless stream is fed
  * beyond its room waits for credit (to KS_STREAM_HELD_MAX, then it is dropped and the offset shows it). */
 void ks_stream_feed(struct ks_stream *stream, enum ks_output which, const void *data, size_t len);
+/* run/display, behind all that was fed before it. `members`: what comes after runId and seq, one at least; its content
+ * is taken. A live stream that is behind drops it, a lossless one keeps it until its turn. */
+void ks_stream_display(struct ks_stream *stream, struct ks_buf *members);
 /* Raw bytes that the caller may read from the box now; SIZE_MAX unless lossless. */
 size_t ks_stream_room(struct ks_stream *stream);
 void ks_stream_credit(struct ks_stream *stream, uint64_t bytes); /* run/credit */

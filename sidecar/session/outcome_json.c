@@ -27,6 +27,8 @@ int ks_signal_number(const char *name)
 	return 0;
 }
 
+#define SMALL_DATA ((size_t)1 << 10) /* what never becomes a blob */
+
 /* ---- the parts that can be large ---- */
 
 static void write_files(const struct ks_call *call, struct ks_buf *json)
@@ -57,7 +59,7 @@ static bool is_binary_mime(const char *mime)
 }
 
 /* Image data is base64, everything else text; pieces above `inline_max` become blobs. */
-static int write_data(struct ks_call *call, const struct ks_result_data *data, size_t inline_max, struct ks_buf *json,
+static int write_data(struct ks_call *call, struct ks_result_data *data, size_t inline_max, struct ks_buf *json,
 		      struct ks_error *err)
 {
 	struct ks_text_item item = { .data = data->data, .len = data->len, .mime = data->mime,
@@ -72,18 +74,20 @@ static int write_data(struct ks_call *call, const struct ks_result_data *data, s
 		return 0;
 	}
 	(void)ks_text_plan(&item, 1, 0);
-	return ks_text_write(json, &item, call->core->blobs, call->session, err);
+	memcpy(item.blob, data->blob, sizeof(item.blob));
+	if (ks_text_write(json, &item, call->core->blobs, call->session, err) < 0)
+		return -1;
+	memcpy(data->blob, item.blob, sizeof(data->blob));
+	return 0;
 }
 
-static int write_one_result(struct ks_call *call, const struct ks_result *result, size_t inline_max, struct ks_buf *json,
-			    struct ks_error *err)
+/* data, metadata, displayId. */
+static int write_content(struct ks_call *call, const struct ks_result *result, size_t inline_max, struct ks_buf *json,
+			 size_t *ret_dropped, struct ks_error *err)
 {
-	const struct ks_result_content *content = result->content;
+	struct ks_result_content *content = result->content;
 	size_t dropped = 0;
 
-	ks_write_open(json, '{');
-	ks_write_key_string(json, "kind",
-			    result->kind == KERN_VALUE ? "value" : result->kind == KERN_FIGURE ? "figure" : "display");
 	ks_write_key(json, "data");
 	ks_write_open(json, '{');
 	for (size_t i = 0; i < content->data_count; i++) {
@@ -101,6 +105,21 @@ static int write_one_result(struct ks_call *call, const struct ks_result *result
 		ks_write_key(json, "displayId");
 		ks_write_utf8_lossy(json, result->id, result->id_len);
 	}
+	*ret_dropped = dropped;
+	return 0;
+}
+
+static int write_one_result(struct ks_call *call, const struct ks_result *result, size_t inline_max, struct ks_buf *json,
+			    struct ks_error *err)
+{
+	const struct ks_result_content *content = result->content;
+	size_t dropped = 0;
+
+	ks_write_open(json, '{');
+	ks_write_key_string(json, "kind",
+			    result->kind == KERN_VALUE ? "value" : result->kind == KERN_FIGURE ? "figure" : "display");
+	if (write_content(call, result, inline_max, json, &dropped, err) < 0)
+		return -1;
 	ks_write_key_int(json, "seq", (int64_t)result->seq);
 	ks_write_key(json, "at");
 	ks_write_open(json, '{');
@@ -124,8 +143,6 @@ static int write_one_result(struct ks_call *call, const struct ks_result *result
 	return 0;
 }
 
-#define SMALL_DATA ((size_t)1 << 10)
-
 /* First with everything inline; when that is too much for a line, again with every larger piece in a blob of its own. */
 static int write_results(struct ks_call *call, size_t room, struct ks_buf *json, struct ks_error *err)
 {
@@ -137,6 +154,24 @@ static int write_results(struct ks_call *call, size_t room, struct ks_buf *json,
 			return -1;
 	ks_write_close(json, ']');
 	return 0;
+}
+
+int ks_outcome_write_display(struct ks_call *call, enum ks_result_op op, const struct ks_result *result, bool wait, size_t room,
+			     struct ks_buf *json, struct ks_error *err)
+{
+	static const char *const words[] = { [KS_RESULT_DISPLAY] = "display", [KS_RESULT_UPDATE] = "update",
+					     [KS_RESULT_CLEAR] = "clear", [KS_RESULT_VALUE] = "value" };
+	size_t bytes = 0, dropped;
+
+	ks_write_key_string(json, "op", words[op]);
+	if (op == KS_RESULT_CLEAR) {
+		ks_write_key_bool(json, "wait", wait);
+		return 0;
+	}
+	for (size_t i = 0; i < result->content->data_count; i++)
+		bytes += result->content->data[i].len;
+	/* escapes and base64 may double it */
+	return write_content(call, result, 2 * bytes + result->content->metadata_len < room ? SIZE_MAX : SMALL_DATA, json, &dropped, err);
 }
 
 static void write_error(const struct ks_call *call, struct ks_buf *json)

@@ -74,9 +74,12 @@ static int write_blob(struct ks_buf *json, struct ks_text_item *item, struct ks_
 {
 	struct ks_blob *blob;
 	const char *mime = mime_of(item);
-	int failed;
+	struct ks_error ignored;
+	int failed = 0;
 
-	if (item->owned) {
+	if (item->blob[0] && ks_blob_find(blobs, item->blob, &blob, &ignored) == 0) {
+		/* told once already */
+	} else if (item->owned) {
 		item->owned = false;
 		failed = ks_blob_take(blobs, owner, KS_TAKE_PTR(item->data), item->len, mime, &blob, err);
 	} else {

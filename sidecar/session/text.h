@@ -20,7 +20,8 @@ struct ks_text_item {
 	const char *mime; /* of the blob; NULL: text/plain or application/octet-stream or application/json */
 	enum ks_form form; /* out: what ks_text_plan() decided */
 	size_t size;	   /* out: bytes that ks_text_write() will write, without comma; for blobs at most */
-	char blob[KS_BLOB_ID_BYTES + 1]; /* out of ks_text_write(): the id when it became a blob, else "" */
+	/* out of ks_text_write(): the id when it became a blob, else ""; in: the id of the blob that it became before */
+	char blob[KS_BLOB_ID_BYTES + 1];
 };
 
 /* Turns the largest items into blobs until the rest fits into `budget` bytes together. Returns the sum of the sizes:
