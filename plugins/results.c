@@ -121,8 +121,17 @@ static bool json_valid(const struct ks_results *results, const char *text, size_
 	return results->json_valid && results->json_valid(text, len, object);
 }
 
-static void set_datum(struct ks_results *results, struct ks_result_data *to, const struct kern_part *from)
+static void set_datum(struct ks_results *results, struct ks_result_data *to, const struct kern_part *given)
 {
+	struct kern_part own = *given;
+	const struct kern_part *from = &own;
+	KS_AUTOFREE char *other = NULL;
+
+	to->dropped = results->check ? results->check(results->check_arg, to->mime, given->data, given->len, &other, &own.len) : NULL;
+	if (to->dropped)
+		return;
+	if (other)
+		own.data = other;
 	if (from->len > KS_RESULTS_BYTES - results->bytes) {
 		to->dropped = too_many_bytes;
 		results->limit = true;

@@ -73,6 +73,10 @@ struct ks_results {
 	uint64_t seq, at_stdout, at_stderr;
 	/* Is this text one strict JSON value (an object, when `object`)? NULL: nothing that must be JSON is kept. */
 	bool (*json_valid)(const char *text, size_t len, bool object);
+	/* What is to become of a piece of data before it is kept: a reason to drop it (a constant), or NULL and perhaps other bytes
+	 * instead (malloc'ed, the caller's then). `data` is that of the frame. NULL: all of it is kept as it is. */
+	const char *(*check)(void *arg, const char *mime, const void *data, size_t len, char **ret_data, size_t *ret_len);
+	void *check_arg;
 	/* Called for each change, in order, or NULL. `result`: of an update the last one that it changed, of a clear
 	 * NULL; `wait` is of a clear. */
 	void (*event)(void *arg, enum ks_result_op op, const struct ks_result *result, bool wait, uint64_t seq);

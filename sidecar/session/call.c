@@ -200,11 +200,20 @@ static bool wants_quiet(const struct ks_call *call)
 static void end(struct ks_call *call)
 {
 	ks_call_drain(call);
+	if (call->images.busy) {
+		call->images.ended = true;
+		return; /* ks_call_end_again() */
+	}
 	call->state = KS_CALL_ENDING;
 	/* Something may still write to the workspace until the last process is gone. */
 	if (wants_quiet(call) && !call->box_gone && !call->overdue)
 		return;
 	look_after(call);
+}
+
+void ks_call_end_again(struct ks_call *call)
+{
+	end(call);
 }
 
 static void on_overdue(uv_timer_t *timer)

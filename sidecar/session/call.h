@@ -9,6 +9,7 @@
 
 #include "plugins/frames.h"
 #include "session/disk.h"
+#include "session/files.h"
 #include "session/session.h"
 #include "workspace/diff.h"
 
@@ -62,6 +63,22 @@ struct ks_call_pipe {
 	bool watched;
 };
 
+struct ks_image_verdict {
+	const void *data;   /* where the frame has it */
+	const char *reason; /* NULL: it is kept; a constant */
+	char *again;	    /* instead, or NULL */
+	size_t len;
+};
+
+/* A frame whose images are being looked at. */
+struct ks_call_images {
+	bool busy, ended; /* ended: the end of the call waits */
+	struct kern_frame frame;
+	size_t next, count;
+	struct ks_image_verdict verdicts[KS_RESULT_MIMES];
+	struct ks_task task;
+};
+
 struct ks_call {
 	struct ks_list node;	     /* core->running, queued or finished */
 	struct ks_list session_node; /* session->calls */
@@ -108,6 +125,7 @@ struct ks_call {
 	struct ks_output_log log[2];
 	struct ks_frames frames;
 	struct ks_results results;
+	struct ks_call_images images;
 	bool channel_open, channel_was_closed;
 	bool cancelled, timed_out, box_ended, box_gone, overdue, decided;
 	int64_t made_us, started_us, finished_us;
@@ -180,4 +198,12 @@ void ks_call_handle_closed(uv_handle_t *handle);
 void ks_call_look(struct ks_call *call, bool before);
 void ks_call_look_done(struct ks_call *call);
 void ks_call_files_free(struct ks_call *call);
+/* True: the frame waits for a worker; ks_call_frame_checked() and ks_call_channel_free() follow, perhaps at once. */
+bool ks_call_check_images(struct ks_call *call, const struct kern_frame *frame);
+void ks_call_frame_checked(struct ks_call *call, const struct kern_frame *frame);
+void ks_call_channel_free(struct ks_call *call);
+/* For struct ks_results; `arg` is the call whose channel it is. */
+const char *ks_call_image_verdict(void *arg, const char *mime, const void *data, size_t len, char **ret_data, size_t *ret_len);
+void ks_call_images_free(struct ks_call *call);
+void ks_call_end_again(struct ks_call *call); /* what it waited for has come */
 void ks_outcome_decide(struct ks_call *call);

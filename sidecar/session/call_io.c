@@ -201,10 +201,10 @@ static struct ks_call *receiver(struct ks_call *call, const struct kern_frame *f
 }
 
 /* Recorded where it stands in the output, then acknowledged: prints before it have been read, prints after it come after the ack. */
+static void record(struct ks_call *call, struct ks_call *to, const struct kern_frame *frame);
+
 static void take_frame(struct ks_call *call, const struct kern_frame *frame, bool dropped)
 {
-	uint8_t ack[KS_FRAME_HEADER];
-	struct ks_error err;
 	struct ks_call *to = receiver(call, frame);
 
 	if (call->kernel && frame->type == KERN_FRAME_STATE) {
@@ -219,6 +219,25 @@ static void take_frame(struct ks_call *call, const struct kern_frame *frame, boo
 	if (to && !dropped) {
 		to->results.at_stdout = to->log[0].total;
 		to->results.at_stderr = to->log[1].total;
+		if (ks_call_check_images(call, frame))
+			return;
+	}
+	record(call, dropped ? NULL : to, frame);
+}
+
+void ks_call_frame_checked(struct ks_call *call, const struct kern_frame *frame)
+{
+	record(call, receiver(call, frame), frame);
+}
+
+static void record(struct ks_call *call, struct ks_call *to, const struct kern_frame *frame)
+{
+	uint8_t ack[KS_FRAME_HEADER];
+	struct ks_error err;
+
+	if (to) {
+		to->results.check = ks_call_image_verdict;
+		to->results.check_arg = call;
 		if (ks_plugin_result(call->language, frame, &to->results, &err) < 0) {
 			lose_channel(call, err.text);
 			return;
@@ -234,7 +253,7 @@ static void read_channel(struct ks_call *call)
 	static char datagram[KS_FRAME_DATAGRAM + 1];
 	struct kern_frame frame;
 
-	for (int i = 0; i < 64 && call->channel.fd >= 0; i++) {
+	for (int i = 0; i < 64 && call->channel.fd >= 0 && !call->images.busy; i++) {
 		ssize_t n = recv(call->channel.fd, datagram, sizeof(datagram), MSG_DONTWAIT | MSG_TRUNC);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -258,9 +277,23 @@ static void read_channel(struct ks_call *call)
 
 static void on_channel(uv_poll_t *poll, int status, int events)
 {
+	struct ks_call *call = poll->data;
+
 	(void)status;
 	(void)events;
-	read_channel(poll->data);
+	read_channel(call);
+	if (call->images.busy && call->channel.watched)
+		(void)uv_poll_stop(&call->channel.poll);
+}
+
+void ks_call_channel_free(struct ks_call *call)
+{
+	if (call->images.ended) {
+		call->images.ended = false;
+		ks_call_end_again(call);
+	} else if (call->channel.watched) {
+		(void)uv_poll_start(&call->channel.poll, UV_READABLE | UV_DISCONNECT, on_channel);
+	}
 }
 
 /* ---- input ---- */
@@ -356,4 +389,5 @@ void ks_call_io_free(struct ks_call *call)
 	ks_buf_free(&call->in_queue);
 	ks_frames_free(&call->frames);
 	ks_results_free(&call->results);
+	ks_call_images_free(call);
 }

@@ -163,6 +163,9 @@ void ks_core_free(struct ks_core *core)
 {
 	struct ks_error err;
 
+	/* first, as tasks may be parts of calls */
+	for (struct ks_list *n = core->sessions.next; n != &core->sessions; n = n->next)
+		ks_files_free(KS_ENTRY(n, struct ks_session, node));
 	ks_calls_forget_all(core);
 	while (!ks_list_empty(&core->sessions))
 		ks_session_forget(KS_ENTRY(core->sessions.next, struct ks_session, node));

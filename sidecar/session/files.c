@@ -239,6 +239,8 @@ void ks_files_free(struct ks_session *session)
 		ks_job_drop(&task->job);
 	}
 	ks_worker_free(KS_TAKE_PTR(session->files.worker));
+	ks_list_init(&session->files.tasks);
+	session->files.count = 0;
 }
 
 void ks_files_idle(struct ks_core *core, int64_t now_us)

@@ -20,6 +20,7 @@ enum ks_job_kind {
 	KS_JOB_SEARCH,
 	KS_JOB_SNAPSHOT,
 	KS_JOB_RESTORE,
+	KS_JOB_IMAGE,
 	KS_JOB_KINDS
 };
 

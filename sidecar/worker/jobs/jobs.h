@@ -4,3 +4,4 @@
 #include "run.h"
 
 ks_job_fn ks_job_stat;
+ks_job_fn ks_job_image;
