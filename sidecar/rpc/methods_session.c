@@ -5,6 +5,7 @@
 #include "box/landlock.h"
 #include "proto/write.h"
 #include "rpc/app.h"
+#include "rpc/reply.h"
 #include "session/call.h"
 #include "session/session.h"
 #include "session/text.h"
@@ -198,8 +199,6 @@ static void session_list(void *arg, struct ks_request *request, const void *para
 {
 	struct ks_app *app = arg;
 	KS_AUTOBUF struct ks_buf list = { 0 };
-	struct ks_buf json = { 0 };
-	struct ks_error err;
 
 	(void)params;
 	ks_write_open(&list, '[');
@@ -212,22 +211,11 @@ static void session_list(void *arg, struct ks_request *request, const void *para
 		ks_write_key_string(&list, "workspace", session->workspace);
 		ks_write_key_string(&list, "workspaceTarget", session->workspace_target);
 		ks_write_key_string(&list, "image", session->image->ref);
-		ks_write_key_int(&list, "runs", (int64_t)session->call_count);
+		ks_write_key_int(&list, "runs", (int64_t)ks_calls_count(session));
 		ks_write_close(&list, '}');
 	}
 	ks_write_close(&list, ']');
-	struct ks_text_item item = { .data = list.data, .len = list.len, .json = true };
-	size_t room = ks_request_room(request);
-	(void)ks_text_plan(&item, 1, room > 32 ? room - 32 : 0);
-	ks_write_open(&json, '{');
-	ks_write_key(&json, "sessions");
-	if (ks_text_write(&json, &item, app->core->blobs, NULL, &err) < 0) {
-		ks_reply_error(request, &err);
-	} else {
-		ks_write_close(&json, '}');
-		ks_reply(request, &json);
-	}
-	ks_buf_free(&json);
+	ks_reply_list(app, request, "{", "sessions", &list);
 }
 
 void ks_methods_session(struct ks_app *app)

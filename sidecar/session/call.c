@@ -893,6 +893,15 @@ void ks_call_cancel(struct ks_call *call)
 	fail(call, &err);
 }
 
+size_t ks_calls_count(const struct ks_session *session)
+{
+	size_t count = 0;
+
+	for (struct ks_list *n = session->calls.next; n != &session->calls; n = n->next)
+		count += !is_host(KS_ENTRY(n, struct ks_call, session_node));
+	return count;
+}
+
 bool ks_calls_before(const struct ks_session *session, uint64_t number)
 {
 	for (struct ks_list *n = session->calls.next; n != &session->calls; n = n->next)

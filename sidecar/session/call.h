@@ -179,6 +179,7 @@ void ks_call_retire(struct ks_call *host);
 /* ---- for core.c and session.c ---- */
 void ks_calls_start_queued(struct ks_core *core);
 void ks_calls_session_opened(struct ks_session *session); /* those that came before it was */
+size_t ks_calls_count(const struct ks_session *session); /* runs and cells; idle kernels are neither */
 /* Calls of the session that came before that number of its gate, and have not ended. */
 bool ks_calls_before(const struct ks_session *session, uint64_t number);
 void ks_calls_cancel_session(struct ks_session *session);

@@ -41,7 +41,7 @@ static void test_four_languages(void **state)
 	} want[] = {
 		{ "bash", "bash", "main.sh", 0, false },
 		{ "node", "node", "main.js", KERN_CAN_RICH, true },
-		{ "python", "python3", "main.py", KERN_CAN_RICH, true },
+		{ "python", "python3", "main.py", KERN_CAN_RICH | KERN_CAN_KERNEL | KERN_CAN_INTERRUPT, true },
 		{ "sh", "sh", "main.sh", 0, false },
 	};
 	struct ks_plugins *plugins = load(KS_BUILD_DIR "/languages", NULL);
