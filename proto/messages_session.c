@@ -83,7 +83,7 @@ static const struct ks_field session_fields[] = {
 	{ KS_BOOL("trackFiles", T, track_files), .flags = KS_F_CLI, .fallback = "true",
 	  .text = "Report the files that a call changed." },
 	{ KS_INT("workspaceMaxMb", T, workspace_max_mb), .flags = KS_F_CLI, .min = 1, .max = KS_MAX_MEMORY_MB,
-	  .unit = "MiB", .text = "Size of the workspace that a call may not exceed, with 256 names for each MiB; watched. The kernel's, if the workspace is in memory, or a file system of its own that is no larger (the number of names is then that one's): see effective." },
+	  .unit = "MiB", .text = "Size of the workspace that a call may not exceed, with 256 names for each MiB; watched. The kernel's, if the workspace is in memory, a file system of its own that is no larger (with a number of names of its own), or private with a project quota: see effective." },
 	{ KS_ENUM("workspaceStorage", T, workspace_storage, storage_words), .flags = KS_F_CLI, .fallback = "\"disk\"",
 	  .text = "memory: a private workspace in memory of exactly workspaceMaxMb, which must be given. The kernel refuses more (ENOSPC); nothing shows at its path on the host; files count as memory of the call that writes them." },
 	{ KS_INT("prewarm", T, prewarm), .flags = KS_F_CLI | KS_F_ONLY_DEFAULT, .min = 0, .max = 64, .fallback = "0",

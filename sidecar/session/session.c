@@ -15,6 +15,7 @@
 #include "session/posture.h"
 #include "session/storage.h"
 #include "workspace/policy.h"
+#include "workspace/quota.h"
 
 #define MEMORY_DEFAULT_MB 512
 
@@ -336,6 +337,8 @@ struct removal {
 	struct ks_chore chore;
 	struct ks_remove *remove;
 	char *path;
+	int state_fd;
+	uint32_t project; /* whose quota goes with it; 0: none */
 	struct ks_session *session; /* waits for it; NULL when it does not */
 };
 
@@ -367,6 +370,8 @@ static void removal_step(struct ks_chore *chore)
 		ks_log(KS_LOG_WARN, "workspace_left", "%s: %s", removal->path, err.text);
 	ks_list_remove(&chore->node);
 	ks_remove_free(removal->remove);
+	if (removal->project)
+		ks_quota_release(removal->state_fd, removal->project);
 	struct ks_session *session = removal->session;
 	free(removal->path);
 	free(removal);
@@ -399,6 +404,8 @@ static void remove_workspace(struct ks_session *session, bool wait)
 	removal->chore.step = removal_step;
 	removal->chore.drop = removal_drop;
 	removal->path = strdup(session->workspace);
+	removal->state_fd = ks_state_fd(session->core->state);
+	removal->project = session->workspace_project;
 	removal->session = wait ? session : NULL;
 	ks_core_add_chore(session->core, &removal->chore);
 	/* most are empty: the first slice is all, and nobody has to wait for the loop */

@@ -54,7 +54,8 @@ struct ks_session {
 	bool workspace_private;
 	bool workspace_memory;	/* a memory file system; workspace_fd is its root once the session is open */
 	bool workspace_watched; /* its limit is ours to watch, not the kernel's */
-	char workspace_reason[96]; /* who holds the limit, in words */
+	uint32_t workspace_project; /* holds it; 0: none */
+	char workspace_reason[256]; /* who holds the limit, in words */
 	uid_t owner_uid; /* the host id of the box's user */
 	gid_t owner_gid;
 	bool id_mapped; /* the workspace is mounted with an id map, because real root owns it */

@@ -1,9 +1,13 @@
 #include "session/storage.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+
+#include "session/disk.h"
+#include "workspace/quota.h"
 
 #define WATCHED "watched: measured four times a second and at the end of each call"
 
@@ -36,20 +40,33 @@ static bool is_small_enough(int fd, uint64_t limit, uint64_t *ret_bytes)
 	       !__builtin_mul_overflow((uint64_t)fs.f_blocks, (uint64_t)fs.f_frsize, ret_bytes) && *ret_bytes <= limit;
 }
 
+KS_PRINTF(2, 3) static void explain(struct ks_session *session, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(session->workspace_reason, sizeof(session->workspace_reason), fmt, ap);
+	va_end(ap);
+}
+
 static void choose_keeper(struct ks_session *session)
 {
+	const uint64_t limit = (uint64_t)session->workspace_max_mb << 20;
+	const uint64_t names = (uint64_t)session->workspace_max_mb * KS_DISK_FILES_PER_MB;
+	const bool may_set_quota = session->workspace_private && ks_engine_is_root(session->core->engine);
 	uint64_t bytes;
+	struct ks_error why = { 0 };
 
-	if (session->workspace_memory)
-		(void)snprintf(session->workspace_reason, sizeof(session->workspace_reason), "a memory file system of its own");
-	else if (!session->workspace_private &&
-		 is_small_enough(session->workspace_fd, (uint64_t)session->workspace_max_mb << 20, &bytes))
-		(void)snprintf(session->workspace_reason, sizeof(session->workspace_reason),
-			       "the workspace is a file system of its own, of %llu KiB", (unsigned long long)bytes >> 10);
-	else
+	if (session->workspace_memory) {
+		explain(session, "a memory file system of its own");
+	} else if (!session->workspace_private && is_small_enough(session->workspace_fd, limit, &bytes)) {
+		explain(session, "the workspace is a file system of its own, of %llu KiB", (unsigned long long)bytes >> 10);
+	} else if (may_set_quota && ks_quota_hold(session->workspace_fd, limit, names, &session->workspace_project, &why) == 0) {
+		explain(session, "a project quota of the file system, project %u", session->workspace_project);
+	} else {
 		session->workspace_watched = true;
-	if (session->workspace_watched)
-		(void)snprintf(session->workspace_reason, sizeof(session->workspace_reason), WATCHED);
+		explain(session, WATCHED "%s%s", may_set_quota ? "; no project quota: " : "", why.text);
+	}
 }
 
 int ks_session_open_workspace(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)

@@ -1,5 +1,5 @@
 /* storage.h: where a session's workspace lies, and who holds workspaceMaxMb: the kernel, where the workspace is a file system of its
- * own and no larger, else the watch of disk.h. */
+ * own and no larger, or as real root where its file system has project quotas; else the watch of disk.h. */
 #pragma once
 
 #include "session/session.h"

@@ -95,6 +95,7 @@ static void test_session_defaults(void **state)
 	assert_null(s.cap_drop.items[1]);
 	assert_int_equal(s.env.count + s.tmpfs.count + s.mounts.count + s.interpreters.count, 0);
 	assert_int_equal(s.start, KS_START_AUTO);
+	assert_int_equal(s.workspace_storage, KS_STORAGE_DISK);
 	assert_int_equal(s.box, KS_BOX_FRESH);
 	ks_params_free(&ks_session_open_params, &s);
 	assert_null(s.image);

@@ -22,6 +22,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 IMAGE = os.environ.get("KERN_VM_DIR", os.path.join(TOP, "build/vm"))
 DEADLINE = 900.0  # the longer boot takes some three minutes on two cpus; only a machine that hangs meets this
 QUIET = 300.0  # longer than anything inside waits, so a machine that says nothing for so long stands still
+SEARCHED = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 # systemd.unified_cgroup_hierarchy: systemd(1) up to version 257
 BOOTS = {"v2": "systemd.unified_cgroup_hierarchy=1", "hybrid": "systemd.unified_cgroup_hierarchy=0"}
 NEEDED = {
@@ -39,8 +40,7 @@ def missing():
         return f"the virtual machine is made for x86_64, this is {os.uname().machine}"
     if os.geteuid() != 0:
         return "making the virtual machine's root file system needs root"
-    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    packages = [package for program, package in NEEDED.items() if not shutil.which(program, path=path)]
+    packages = [package for program, package in NEEDED.items() if not shutil.which(program, path=SEARCHED)]
     return f"not installed: {' '.join(packages)} (apt-get install {' '.join(packages)})" if packages else None
 
 
@@ -68,7 +68,15 @@ def pack(program, path):
             archive.add(os.path.join(HERE, "..", name), f"tests/{name}", filter=owned)
 
 
-def qemu(what, payload, results):
+def make_quota_disk(path):
+    """ext4 with project quotas, for private workspaces."""
+    with open(path, "wb") as file:
+        file.truncate(64 << 20)
+    argv = ["mke2fs", "-q", "-F", "-t", "ext4", "-O", "quota,project", path]
+    subprocess.run(argv, check=True, env={**os.environ, "PATH": SEARCHED})
+
+
+def qemu(what, payload, results, quota):
     kind = what.split(",")[0]
     words = "console=ttyS0 quiet root=/dev/vda rw panic=-1 mitigations=off systemd.show_status=0"
     words += f" {BOOTS[kind]} kern.vm={what}"
@@ -79,6 +87,7 @@ def qemu(what, payload, results):
         *("-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio", "-serial", f"file:{results}"),
         *("-kernel", f"{IMAGE}/vmlinuz", "-initrd", f"{IMAGE}/initrd.gz", "-append", words),
         *("-drive", f"snapshot=on,{disk}{IMAGE}/root.img", "-drive", f"readonly=on,{disk}{payload}"),
+        *("-drive", f"{disk}{quota}"),
     ]
 
 
@@ -88,7 +97,9 @@ def boot(program, what, deadline=DEADLINE, say=lambda fact: None):
     with tempfile.TemporaryDirectory(prefix="kern-vm-") as place, open(f"{place}/console", "w+b") as console:
         payload, results = os.path.join(place, "payload.tar"), os.path.join(place, "results")
         pack(program, payload)
-        argv = qemu(what, payload, results)
+        quota = os.path.join(place, "quota.img")
+        make_quota_disk(quota)
+        argv = qemu(what, payload, results, quota)
         machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console)
         try:
             begin = heard = time.monotonic()

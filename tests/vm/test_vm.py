@@ -314,6 +314,89 @@ def test_way_came_to_its_end(seen, kind, way):
     assert seen("end") is None
 
 
+# -- private workspaces with a project quota
+
+NO_QUOTA = "watched: measured four times a second and at the end of each call; no project quota: "
+FULL = "Disk quota exceeded"
+FIRST_PROJECT = 1 << 31
+
+
+def holds(result):
+    assert (result["exitCode"], result["stderr"]) == (0, ""), result
+
+
+def refuses(result):
+    """The program is told; no fault, nobody ended it."""
+    assert result["exitCode"] == 1 and FULL in result["stderr"], result
+    assert "fault" not in result and "signal" not in result, result
+
+
+@pytest.mark.parametrize("start", ["auto", "cold"])
+def test_quota_is_the_kernels(seen, start):
+    found = seen(f"limits {start}", "quota")
+    assert (found["effective"]["value"], found["effective"]["enforced"]) == (4, "kernel")
+    assert re.fullmatch(r"a project quota of the file system, project \d+", found["effective"]["reason"])
+
+
+@pytest.mark.parametrize("start", ["auto", "cold"])
+def test_quota_of_bytes(seen, start):
+    below, at, above, without_a_name, at_once = seen(f"limits {start}", "quota")["files"]
+    holds(below)
+    holds(at)
+    for result in (above, without_a_name, at_once):
+        refuses(result)
+
+
+@pytest.mark.parametrize("start", ["auto", "cold"])
+def test_quota_of_names(seen, start):
+    below, at, above, again, after_a_removal = seen(f"limits {start}", "quota")["names"]
+    for result in (below, at, after_a_removal):
+        holds(result)
+    for result in (above, again):
+        refuses(result)
+
+
+@pytest.mark.parametrize("user", ["sandbox", "root"])
+def test_no_box_leaves_its_project(seen, user):
+    found = seen(f"escape {user}", "quota")
+    lines = [f"{path} EINVAL True" for path in (".", "d", "d/f") for _ in range(3)]
+    lines[-1] = "d/f same True"  # files inherit to nobody
+    assert (found["exitCode"], found["stderr"], found["stdout"].splitlines()) == (0, "", lines)
+
+
+def test_quota_satisfies_require_limits(seen):
+    assert seen("required", "quota")["enforced"] == "kernel"
+
+
+def test_life_of_a_quota(seen):
+    """Each workspace has its own project; the limit goes with it. What a SIGKILL leaves is a limit without files."""
+    found = seen("life", "quota")
+    mine, theirs = found["numbers"]
+    assert mine != theirs and min(mine, theirs) > FIRST_PROJECT
+    (limit, empty, names, directory), (_, used, _, files) = found["while"]
+    assert (limit, names, directory) == (4096 + empty // 1024, 1024 + 1, 1)
+    assert 1000000 <= used < 1100000 and files == 4
+    assert found["after"] == [[0, 0, 0, 0], [limit, 0, names, 0]]
+    assert (found["third"], found["left"]) == (0, 1)
+    assert (seen("close", "quota"), seen("left", "quota")) == (0, [])
+
+
+@pytest.mark.parametrize(
+    "name, why",
+    [("counted only", "its file system is not mounted with prjquota"), ("none", "its file system has none")],
+)
+def test_without_a_quota_it_is_watched(seen, name, why):
+    found = seen(name, "quota")
+    assert found["effective"]["enforced"] == "polled"
+    assert found["effective"]["reason"].startswith(NO_QUOTA + why)
+    assert (found["required"]["reason"], found["required"]["path"]) == ("limits_unenforced", "/workspaceMaxMb")
+    assert found["status"] == 0
+
+
+def test_quota_came_to_its_end(seen):
+    assert seen("end", "quota") is None
+
+
 # -- the program's own suite, by the ordinary user
 
 

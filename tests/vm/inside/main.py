@@ -3,9 +3,11 @@ to the second serial port. Judges nothing: test_vm.py does, outside.
 
 Which facts are gathered is in the first word of the kernel's parameter `kern.vm=`: v2 or hybrid."""
 
+import ctypes
 import json
 import os
 import pwd
+import struct
 import subprocess
 import sys
 import termios
@@ -303,7 +305,7 @@ BATTERIES = {
 
 def protocol(report):
     """Tests of the program's own suite, as an ordinary user who has a user manager; there is no node."""
-    names = ("test_limits.py", "test_isolation.py", "test_run_argv.py", "test_run_code.py")
+    names = ("test_limits.py", "test_isolation.py", "test_run_argv.py", "test_run_code.py", "test_workspace_memory.py")
     env = {"LANG": "C.UTF-8", "KERN_PROGRAM": PROGRAM, "KERN_VALIDATE": "0", "PYTHONPATH": HERE}
     argv = [*become("kerntest", **env), "python3", "-B", "-m", "pytest"]
     argv += ["-q", "-p", "no:cacheprovider", "-p", "report", f"--rootdir={TOP}/tests", "-k", "not node"]
@@ -329,6 +331,134 @@ def observe(report, way, facts):
     again = Sidecar(way, before)
     report.gather(way, "again", again.effective)
     report.gather(way, "close again", again.close)
+
+
+# ---- workspaces with a project quota
+
+QUOTA_DISK, QUOTA = "/dev/vdc", "/mnt"
+GET_QUOTA = 0x800007 << 8 | 2  # QCMD(Q_GETQUOTA, PRJQUOTA) of linux/quota.h
+TRY_TO_LEAVE = """
+import errno, fcntl, os, struct
+GET, SET = 0x801c581f, 0x401c5820
+def attributes(path):
+    fd = os.open(path, os.O_RDONLY)
+    return fd, list(struct.unpack('5I8x', fcntl.ioctl(fd, GET, bytes(28))))
+os.mkdir('d'); open('d/f', 'w').close()
+for path in ('.', 'd', 'd/f'):
+    fd, now = attributes(path)
+    for change in ({3: 0}, {3: 7}, {0: now[0] & ~0x200}):
+        wanted = [change.get(i, value) for i, value in enumerate(now)]
+        try: fcntl.ioctl(fd, SET, struct.pack('5I8x', *wanted)); said = 'done'
+        except OSError as e: said = errno.errorcode[e.errno]
+        assert said != 'done' or wanted == now, (path, change)
+        print(path, said if wanted != now else 'same', attributes(path)[1] == now)
+"""
+
+
+class QuotaSidecar:
+    """Root's, with its private workspaces on that disk."""
+
+    def __init__(self, state=QUOTA):
+        env = {"PATH": PATH, "LANG": "C.UTF-8", "KERN_STATE_DIR": state}
+        self.client = Client(PROGRAM, args=["--stdio"], env=env)
+        self.client.initialize()
+
+    def open(self, **params):
+        answer = self.client.call("session/open", {"workspaceMaxMb": 4, **params})
+        return answer["sessionId"], answer["effective"]["workspaceMaxMb"]
+
+    def sh(self, session, *scripts):
+        kept = ("stdout", "stderr", "exitCode", "signal", "fault")
+        answers = [self.client.run("sh", "-c", script, sessionId=session, timeout=240) for script in scripts]
+        return [{name: answer[name] for name in kept if name in answer} for answer in answers]
+
+
+def project(limit):
+    return int(limit["reason"].rsplit(None, 1)[1])
+
+
+def project_quota(number):
+    """Hard limit in KiB, bytes, limit of inodes, inodes."""
+    data = ctypes.create_string_buffer(72)
+    fd = os.open(QUOTA, os.O_RDONLY)
+    rc = ctypes.CDLL(None, use_errno=True).syscall(443, fd, GET_QUOTA, ctypes.c_uint32(number), data)
+    os.close(fd)
+    values = struct.unpack("8QI4x", data.raw)
+    return [values[i] for i in (0, 2, 3, 5)] if rc == 0 else os.strerror(ctypes.get_errno())
+
+
+def quota_limits(sidecar, start):
+    session, limit = sidecar.open(start=start)
+    files = sidecar.sh(
+        session,
+        "head -c 4190208 /dev/zero > f && sync f",
+        "head -c 4194304 /dev/zero > f && sync f",
+        "head -c 1 /dev/zero > g",
+        "exec 3< f; rm f g; head -c 1 /dev/zero > g",  # no name any more, but it is there
+        "head -c 4194304 /dev/zero > g; head -c 1000000 /dev/zero > h",
+    )
+    session, _ = sidecar.open(start=start)
+    names = sidecar.sh(
+        session,
+        "for i in $(seq 1023); do : > $i; done",
+        "ln -s 1 more",
+        "mkdir d",
+        "ln -s 1 even-more",
+        "rm more; mkdir d",
+    )
+    return {"effective": limit, "files": files, "names": names}
+
+
+def quota_escape(sidecar, user):
+    session, _ = sidecar.open(user=user)
+    answer = sidecar.client.run("python3", "-Sc", TRY_TO_LEAVE, sessionId=session, timeout=240)
+    return {name: answer[name] for name in ("stdout", "stderr", "exitCode")}
+
+
+def quota_life(sidecar):
+    """Two sidecars, and what is there while, after, and after a SIGKILL."""
+    other = QuotaSidecar()
+    session, limit = sidecar.open()
+    theirs, their_limit = other.open()
+    other.sh(theirs, "head -c 1000000 /dev/zero > f; mkdir d; : > d/e; sync f")
+    numbers = [project(limit), project(their_limit)]
+    found = {"numbers": numbers, "while": [project_quota(number) for number in numbers]}
+    sidecar.client.call("session/close", {"sessionId": session})
+    os.kill(other.client.pid, 9)
+    other.client.process.wait(60)
+    third = QuotaSidecar()
+    third.client.run("true", timeout=240)
+    found["third"] = third.client.close(timeout=60)
+    found["after"] = [project_quota(number) for number in numbers]
+    found["left"] = len(os.listdir(f"{QUOTA}/kern-sidecar-0"))  # the first one's
+    return found
+
+
+def quota_without(state):
+    sidecar = QuotaSidecar(state)
+    _, limit = sidecar.open()
+    try:
+        required = sidecar.open(requireLimits=True)
+    except RpcError as error:
+        required = error.data
+    return {"effective": limit, "required": required, "status": sidecar.client.close(timeout=60)}
+
+
+def quota(report):
+    subprocess.run(["mount", "-o", "prjquota", QUOTA_DISK, QUOTA], check=True)
+    sidecar = QuotaSidecar()
+    for start in ("auto", "cold"):
+        report.gather("quota", f"limits {start}", quota_limits, sidecar, start)
+    for user in ("sandbox", "root"):
+        report.gather("quota", f"escape {user}", quota_escape, sidecar, user)
+    report.gather("quota", "required", lambda: sidecar.open(requireLimits=True)[1])
+    report.gather("quota", "life", quota_life, sidecar)
+    report.gather("quota", "close", sidecar.client.close, 60.0)
+    report.gather("quota", "left", lambda: os.listdir(f"{QUOTA}/kern-sidecar-0"))
+    subprocess.run(["umount", QUOTA], check=True)
+    subprocess.run(["mount", QUOTA_DISK, QUOTA], check=True)  # counts, and does not enforce
+    report.gather("quota", "counted only", quota_without, QUOTA)
+    report.gather("quota", "none", quota_without, "/var/tmp")
 
 
 def wait_for_user_manager():
@@ -366,6 +496,8 @@ def main(report):
             report.gather(way, "end", observe, report, way, facts)
     if chosen[0] == "v2" and (not chosen[1:] or "protocol" in chosen):
         report.gather("protocol", "end", protocol, report)
+    if chosen[0] == "v2" and (not chosen[1:] or "quota" in chosen):
+        report.gather("quota", "end", quota, report)
 
 
 if __name__ == "__main__":
