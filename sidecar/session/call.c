@@ -28,14 +28,23 @@ void ks_call_add_note(struct ks_call *call, const char *code, const char *fmt, .
 
 /* ---- memory ---- */
 
-/* Freed when no uv handle is left; until then the memory is the loop's. */
-static void free_if_closed(struct ks_call *call)
+/* Once it is forgotten, and no uv handle, no process of its box and no template of its own is left. */
+static void free_if_over(struct ks_call *call)
 {
-	if (call->handles > 0 || call->box || call->own_group)
+	if (!call->forgotten || call->handles > 0 || call->box || call->own_group)
 		return;
+	ks_list_remove(&call->node);
 	ks_call_files_free(call);
 	ks_call_io_free(call);
 	free(call);
+}
+
+/* It is in no list, and nobody asks for it any more. */
+static void let_go(struct ks_call *call)
+{
+	call->forgotten = true;
+	ks_list_append(&call->core->forgotten, &call->node);
+	free_if_over(call);
 }
 
 void ks_call_handle_closed(uv_handle_t *handle)
@@ -43,8 +52,7 @@ void ks_call_handle_closed(uv_handle_t *handle)
 	struct ks_call *call = handle->data;
 
 	call->handles--;
-	if (call->state == KS_CALL_DONE && ks_list_empty(&call->node))
-		free_if_closed(call);
+	free_if_over(call);
 }
 
 static void forget(struct ks_call *call)
@@ -55,7 +63,7 @@ static void forget(struct ks_call *call)
 	core->finished_count--;
 	core->finished_bytes -= call->log[0].kept.len + call->log[1].kept.len;
 	ks_list_remove(&call->node);
-	free_if_closed(call);
+	let_go(call);
 }
 
 static void trim_finished(struct ks_core *core)
@@ -136,7 +144,7 @@ static void fail(struct ks_call *call, const struct ks_error *err)
 		core->counters.starts_failed++;
 	leave(call);
 	ops->failed(arg, err);
-	free_if_closed(call);
+	let_go(call);
 	ks_core_turn(core);
 }
 
@@ -538,8 +546,7 @@ static void own_group_ended(void *arg)
 	struct ks_call *call = arg;
 
 	call->own_group = NULL;
-	if (call->state == KS_CALL_DONE && ks_list_empty(&call->node))
-		free_if_closed(call);
+	free_if_over(call);
 }
 
 static const struct ks_group_ops own_group_ops = { own_group_ready, own_group_failed, own_group_ended };
@@ -866,7 +873,7 @@ void ks_call_retire(struct ks_call *host)
 void ks_call_drop(struct ks_call *call)
 {
 	leave(call);
-	free_if_closed(call);
+	let_go(call);
 }
 
 void ks_call_cancel(struct ks_call *call)
@@ -994,7 +1001,7 @@ void ks_calls_expire(struct ks_core *core, int64_t now_us)
 
 void ks_calls_forget_all(struct ks_core *core)
 {
-	struct ks_list *lists[] = { &core->queued, &core->running, &core->finished };
+	struct ks_list *lists[] = { &core->queued, &core->running, &core->finished, &core->forgotten };
 
 	for (size_t i = 0; i < KS_COUNT(lists); i++)
 		while (!ks_list_empty(lists[i])) {
@@ -1006,8 +1013,9 @@ void ks_calls_forget_all(struct ks_core *core)
 				(void)ks_disk_stop(&call->disk, on_disk_closed);
 				ks_call_disconnect(call);
 			}
-			call->box = NULL;
+			call->box = NULL; /* their ends will not be told any more */
 			call->own_group = NULL;
-			free_if_closed(call);
+			call->forgotten = true;
+			free_if_over(call);
 		}
 }

@@ -80,7 +80,8 @@ struct ks_call_images {
 };
 
 struct ks_call {
-	struct ks_list node;	     /* core->running, queued or finished */
+	struct ks_list node;	     /* core->running, queued, finished or forgotten */
+	bool forgotten;		     /* it only waits for what is left of it */
 	struct ks_list session_node; /* session->calls */
 	struct ks_core *core;
 	struct ks_session *session;

@@ -97,6 +97,7 @@ int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, stru
 	ks_list_init(&core->running);
 	ks_list_init(&core->queued);
 	ks_list_init(&core->finished);
+	ks_list_init(&core->forgotten);
 	ks_list_init(&core->chores);
 	ks_list_init(&core->kernels);
 	if (ks_blobs_new(KS_BLOB_BYTES_DEFAULT, &core->blobs, err) < 0 ||

@@ -41,7 +41,7 @@ struct ks_core {
 	struct ks_state *state;
 	int64_t max_runs, max_queued;
 	struct ks_list sessions; /* struct ks_session */
-	struct ks_list running, queued, finished; /* struct ks_call */
+	struct ks_list running, queued, finished, forgotten; /* struct ks_call */
 	struct ks_list kernels; /* struct ks_kernel */
 	size_t kernel_count;
 	int64_t running_count, queued_count;
