@@ -9,7 +9,7 @@
 
 #include <json-c/json_tokener.h>
 
-#include "utf8.h"
+#include "base/utf8.h"
 
 #define MAX_INTEGER 9007199254740992 /* 2^53: the integers that every JSON reader keeps exact (RFC 8259, section 6) */
 #define KEY_SLOTS 64

@@ -10,7 +10,7 @@
 #include <json-c/linkhash.h>
 #include <nettle/base64.h>
 
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 /* RFC 6901: "~" is ~0 and "/" is ~1. A pointer that does not fit is cut, at a code point. Returns the length to go back
  * to. */

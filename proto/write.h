@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 void ks_write_open(struct ks_buf *buf, char bracket);  /* '{' or '[' */
 void ks_write_close(struct ks_buf *buf, char bracket); /* '}' or ']' */

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "proto/envelope.h"
 #include "proto/scan.h"
-#include "proto/utf8.h"
+#include "base/utf8.h"
 
 /* The headers of json-c and jansson cannot be included together. */
 int json_object_put(struct json_object *value);
