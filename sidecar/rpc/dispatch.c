@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "proto/envelope.h"
 #include "proto/write.h"
 #include "server_private.h"
 
@@ -135,6 +134,7 @@ static void request_free(struct ks_request *request)
 	ks_list_remove(&request->node);
 	server->live_count--;
 	free_params(request->method, request->params);
+	free(request->progress.token);
 	free(request->id);
 	free(request);
 }
@@ -189,6 +189,7 @@ size_t ks_request_room(const struct ks_request *request)
 
 void ks_reply_error_details(struct ks_request *request, const struct ks_error *err, struct ks_buf *details)
 {
+	ks_progress_end(request);
 	send_error(request->server, request->id, err, details);
 	ks_buf_free(details);
 	request_free(request);
@@ -213,6 +214,7 @@ static void reply(struct ks_request *request, struct ks_flow *flow, struct ks_bu
 		(void)ks_error_hint(&err, "raise capabilities.maxLineBytes in initialize");
 		ks_log(KS_LOG_ERROR, "reply_too_long", "%s", err.text);
 	} else {
+		ks_progress_end(request);
 		(void)ks_outgoing_push(&request->server->outgoing, flow ? KS_LANE_OUTPUT : KS_LANE_CONTROL, flow,
 				       KS_LINE_REPLY, pieces, KS_COUNT(pieces));
 		ks_buf_free(json);
@@ -337,6 +339,8 @@ static int dispatch(struct ks_server *server, const struct ks_envelope *envelope
 		free_params(method, params);
 		return ks_fail(err, KS_E_INTERNAL, "no memory for the request");
 	}
+	if (request)
+		ks_progress_begin(request, envelope);
 	if (strcmp(method->name, "shutdown") == 0)
 		server->phase = KS_PHASE_SHUTDOWN;
 	call(server, handler, request, params);

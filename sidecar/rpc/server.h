@@ -47,6 +47,9 @@ void ks_reply_behind(struct ks_request *request, struct ks_stream *stream, struc
 
 /* $/cancel for this request: called at most once, at once when it came before. `fn` may reply. */
 void ks_request_on_cancel(struct ks_request *request, void (*fn)(void *arg), void *arg);
+/* How far the request is: $/progress for a client that gave a progressToken, at most ten times a second, and once more at its end. total
+ * -1: not known. `phase` lives on. */
+void ks_request_progress(struct ks_request *request, const char *phase, int64_t done, int64_t total);
 const char *ks_request_id(const struct ks_request *request); /* as JSON text: 7 or "abc" */
 struct ks_server *ks_request_server(const struct ks_request *request);
 /* The params stay valid until the reply. */

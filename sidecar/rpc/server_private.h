@@ -2,6 +2,7 @@
  * share. Nobody else includes it. */
 #pragma once
 
+#include "proto/envelope.h"
 #include "proto/methods.h"
 #include "rpc/channel.h"
 #include "rpc/lines.h"
@@ -23,6 +24,11 @@ struct ks_request {
 	bool cancelled, cancel_told;
 	void (*on_cancel)(void *arg);
 	void *cancel_arg;
+	struct {
+		char *token; /* as JSON text; NULL: nobody asked */
+		const char *phase; /* NULL: nothing to tell, or it was told */
+		int64_t done, total, told_us;
+	} progress;
 };
 
 struct ks_server {
@@ -68,6 +74,9 @@ struct ks_server {
 void ks_dispatch_line(struct ks_server *server, const char *line, size_t len);
 void ks_dispatch_too_long(struct ks_server *server);
 void ks_dispatch_free(struct ks_server *server); /* forgets all requests */
+/* progress.c */
+void ks_progress_begin(struct ks_request *request, const struct ks_envelope *envelope);
+void ks_progress_end(struct ks_request *request); /* what was not told yet */
 /* server.c */
 void ks_server_close_soon(struct ks_server *server);
 /* Closes when that process ends. A process that does not exist has ended. */
