@@ -130,6 +130,17 @@ struct ks_handle_params { /* session/close */
 	char *session_id;
 };
 
+struct ks_snapshot_params { /* session/snapshot */
+	char *session_id, *path;
+	int links; /* enum ks_links (worker/archive.h) */
+};
+
+struct ks_restore_params { /* session/restore: exactly one of path and blob */
+	char *session_id, *path;
+	struct ks_text blob;
+	int links;
+};
+
 struct ks_shutdown_params {
 	int mode;
 };

@@ -192,29 +192,56 @@ const struct ks_schema ks_session_setup_result = { .name = "SessionSetupResult",
 						   .parts = { { ks_run_result_fields, KS_RUN_RESULT_FIELDS },
 							      KS_FIELDS(setup_result_fields) } };
 
-#define LINKS                                                                                                          \
-	KS_DOC(ENUM, "links", .choices = ks_link_words, .fallback = "\"refuse\"",                                      \
-	       .text = "What to do with symbolic links.")
-#define ARCHIVE                                                                                                        \
-	KS_DOC(STRING, "path", .min = 1, .max = KS_PATH_BYTES, .pattern = KS_P_ABSOLUTE,                               \
-	       .text = "The archive on the host.")
+#define ARCHIVE(T)                                                                                                     \
+	{ KS_STRING("sessionId", T, session_id), KS_MUST, KS_HANDLE_RULE, .text = "The session." },                    \
+	{ KS_STRING("path", T, path), .min = 1, .max = KS_PATH_BYTES, .pattern = KS_P_ABSOLUTE,                        \
+	  .text = "The archive on the host, outside of workspaces and writable mounts." },                             \
+	{ KS_ENUM("links", T, links, ks_link_words), .fallback = "\"refuse\"",                                         \
+	  .text = "Symbolic links: none, or those with a relative target inside of the workspace. snapshot skips the others, restore refuses the archive." }
 
-static const struct ks_field snapshot_fields[] = { SESSION, ARCHIVE, LINKS };
-KS_PARAMS(ks_session_snapshot_params, "SessionSnapshotParams", snapshot_fields, .text = "Packs the workspace.");
+static const struct ks_field snapshot_fields[] = { ARCHIVE(struct ks_snapshot_params) };
+KS_PARAMS(ks_session_snapshot_params, "SessionSnapshotParams", snapshot_fields, .size = sizeof(struct ks_snapshot_params),
+	  .text = "Packs the workspace as .tar.gz, to path (0600; replaces a regular file when it is whole) or into a blob. What restore would not take is not made: 500000 names, 4095 bytes a path, 256 directories deep, 16 GiB of content, files of 1 TiB with their holes.");
+static const char *const skipped_words[] = { "symlink", "symlink_outside", "device", "fifo", "socket", "unreadable", "mount_point",
+					      "name_too_long", "too_large", "changed", NULL };
+static const struct ks_field skipped_fields[] = {
+	KS_DOC(STRING, "path", .text = "In the workspace."),
+	KS_DOC(BASE64, "pathBase64", .text = "Instead of path, when it is not UTF-8."),
+	KS_DOC(WORD, "reason", KS_MUST, .choices = skipped_words,
+	       .text = "Why it is not in the archive; changed: if it is there, somebody wrote to it meanwhile."),
+};
+static KS_TABLE(skipped_schema, "Skipped", skipped_fields, .text = "A name that a snapshot left out.");
 static const struct ks_field snapshot_result_fields[] = {
 	KS_DOC(INT, "bytes", KS_MUST, .unit = "bytes", .text = "Of the archive."),
 	KS_DOC(INT, "entries", KS_MUST, .text = "In it."),
 	KS_DOC(STRING, "sha256", KS_MUST, .text = "Of the archive."),
-	KS_DOC(STRINGS, "skipped", .flags = KS_F_REQUIRED | KS_F_MAY_BLOB, .text = "Paths that were left out."),
+	KS_DOC(LIST, "skipped", .flags = KS_F_REQUIRED | KS_F_MAY_BLOB, .sub = &skipped_schema,
+	       .text = "What was left out, the first 10000."),
+	KS_DOC(INT, "skippedMore", .text = "How many more were."),
 	KS_DOC(TEXT, "blob", .text = "The archive, when no path was given."),
 };
 KS_TABLE(ks_session_snapshot_result, "SessionSnapshotResult", snapshot_result_fields, .text = "The archive.");
 
+static int check_restore(const void *params, struct ks_error *err)
+{
+	const struct ks_restore_params *restore = params;
+
+	if (!restore->path && !restore->blob.present)
+		return ks_fail_at(err, KS_E_MISSING, "/path", "path or blob is required");
+	if (restore->path && restore->blob.present)
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/blob", "path and blob are two archives");
+	return 0;
+}
+
 static const struct ks_field restore_fields[] = {
-	SESSION,
-	ARCHIVE,
-	KS_DOC(TEXT, "blob", .max = KS_TEXT_BYTES, .text = "The archive as a blob."),
-	LINKS,
+	ARCHIVE(struct ks_restore_params),
+	{ KS_TEXT("blob", struct ks_restore_params, blob), .max = KS_TEXT_BYTES, .text = "The archive itself: base64, or a blob." },
 };
-KS_PARAMS(ks_session_restore_params, "SessionRestoreParams", restore_fields,
-	  .text = "Unpacks an archive into the workspace.", .rule = "Exactly one of path and blob.");
+KS_PARAMS(ks_session_restore_params, "SessionRestoreParams", restore_fields, .size = sizeof(struct ks_restore_params),
+	  .check = check_restore, .rule = "Exactly one of path and blob.",
+	  .text = "Replaces the workspace by the content of a .tar, .tar.gz or .tar.zst, all of it or nothing. Refused: what snapshot would not make (its limits; workspaceMaxMb when that is less), names that are absolute, have a part \"..\" or come twice, links that leave the workspace, devices, FIFOs, more than 200 times the packed size above 1 GiB.");
+static const struct ks_field restore_result_fields[] = {
+	KS_DOC(INT, "entries", KS_MUST, .text = "In the archive."),
+	KS_DOC(INT, "bytes", KS_MUST, .unit = "bytes", .text = "Of content."),
+};
+KS_TABLE(ks_session_restore_result, "SessionRestoreResult", restore_result_fields, .text = "What was restored.");

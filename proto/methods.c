@@ -47,6 +47,10 @@
 	KS_E_UNKNOWN_HANDLE, KS_E_PATH_ESCAPE, KS_E_NOT_FOUND, KS_E_IO, KS_E_PERMISSION_DENIED, KS_E_INVALID_PATH,     \
 		KS_E_NOT_A_DIRECTORY, KS_E_CANCELLED
 #define CHANGE_ERRORS PATH_ERRORS, KS_E_NO_SPACE, KS_E_READ_ONLY
+/* of an archive on the host */
+#define HOST_FILE_ERRORS                                                                                               \
+	KS_E_NOT_FOUND, KS_E_NOT_REGULAR, KS_E_IS_DIRECTORY, KS_E_NOT_A_DIRECTORY, KS_E_INVALID_PATH,                  \
+		KS_E_PERMISSION_DENIED, KS_E_IO
 
 static const struct ks_method methods[] = {
 	CALL("initialize", &ks_initialize_params, &ks_initialize_result, CONTROL, NOW,
@@ -59,7 +63,7 @@ static const struct ks_method methods[] = {
 	     .text = "Answers when all boxes are gone."),
 	TELL("exit", &ks_no_fields, NOW, .before_initialize = true, .text = "Ends the sidecar."),
 	TELL("$/cancel", &ks_cancel_params, NOW, .text = "Cancels a request; that still gets its one reply."),
-	EVENT("$/progress", &ks_progress, CONTROL, LATER, .text = "How far a request with a progressToken is."),
+	EVENT("$/progress", &ks_progress, CONTROL, NOW, .text = "How far a request with a progressToken is."),
 	EVENT("$/log", &ks_log_params, CONTROL, NOW, .text = "One line of the log."),
 
 	CALL("session/open", &ks_session_open_params, &ks_session_open_result, WORK, NOW, ERRORS(OPEN_ERRORS),
@@ -71,11 +75,12 @@ static const struct ks_method methods[] = {
 	CALL("session/setup", &ks_session_setup_params, &ks_session_setup_result, WORK, LATER,
 	     ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_START_FAILED, KS_E_SETUP_FAILED, KS_E_CANCELLED),
 	     .text = "Runs a command with the network on to prepare the session; exclusive with runs."),
-	CALL("session/snapshot", &ks_session_snapshot_params, &ks_session_snapshot_result, WORK, LATER,
-	     ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_ARCHIVE_REFUSED, KS_E_IO, KS_E_NO_SPACE, KS_E_CANCELLED),
-	     .text = "Packs the workspace into an archive."),
-	CALL("session/restore", &ks_session_restore_params, &ks_nothing, WORK, LATER,
-	     ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_ARCHIVE_REFUSED, KS_E_NOT_FOUND, KS_E_GONE, KS_E_IO, KS_E_NO_SPACE,
+	CALL("session/snapshot", &ks_session_snapshot_params, &ks_session_snapshot_result, WORK, NOW,
+	     ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_LIMIT, KS_E_GONE, HOST_FILE_ERRORS, KS_E_TOO_LARGE, KS_E_NO_SPACE, KS_E_READ_ONLY,
+		    KS_E_CANCELLED),
+	     .text = "Packs the workspace into an archive; runs go on meanwhile."),
+	CALL("session/restore", &ks_session_restore_params, &ks_session_restore_result, WORK, NOW,
+	     ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_LIMIT, KS_E_GONE, HOST_FILE_ERRORS, KS_E_ARCHIVE_REFUSED, KS_E_CHANGED, KS_E_NO_SPACE,
 		    KS_E_CANCELLED),
 	     .text = "Replaces the workspace by an archive's content; exclusive with runs."),
 	EVENT("session/closed", &ks_session_closed, CONTROL, NOW,

@@ -52,7 +52,8 @@ extern const struct ks_schema ks_initialize_params, ks_initialize_result, ks_shu
 /* messages_session.c */
 extern const struct ks_schema ks_session_params, ks_session_open_params, ks_session_open_result,
 	ks_session_handle_params, ks_session_list_result, ks_session_setup_params, ks_session_setup_result,
-	ks_session_snapshot_params, ks_session_snapshot_result, ks_session_restore_params, ks_session_closed;
+	ks_session_snapshot_params, ks_session_snapshot_result, ks_session_restore_params, ks_session_restore_result,
+	ks_session_closed;
 
 /* messages_run.c */
 extern const struct ks_schema ks_run_code_params, ks_run_argv_params, ks_run_result, ks_run_started, ks_run_output,

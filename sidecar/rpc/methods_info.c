@@ -163,7 +163,7 @@ static void write_host(struct ks_buf *json, const struct ks_core *core)
 
 static void welcome(void *arg, enum ks_welcome part, struct ks_buf *json)
 {
-	static const char *const features[] = { "run", "streams", "blobs", "files", "doctor" };
+	static const char *const features[] = { "run", "streams", "blobs", "files", "archives", "progress", "doctor" };
 	struct ks_app *app = arg;
 
 	app->core->max_runs = ks_server_limits(app->server)->runs;

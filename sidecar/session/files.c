@@ -65,7 +65,6 @@ static void finish(struct ks_task *task, struct ks_unpack *result, const struct 
 	struct ks_core *core = session->core;
 
 	ks_list_remove(&task->node);
-	session->files.count--;
 	session->files.bytes -= task->bytes;
 	session->files.used_us = ks_now_us();
 	if (task->worker) {
@@ -74,6 +73,7 @@ static void finish(struct ks_task *task, struct ks_unpack *result, const struct 
 	}
 	ks_job_drop(&task->job);
 	task->done(task, result, err);
+	session->files.count--; /* until here: what `done` ends may be what a close waited for */
 	ks_gate_turn(session);
 	ks_session_turn(session);
 }
@@ -170,8 +170,6 @@ static int start(struct ks_session *session, struct ks_task *task, uint64_t tick
 	task->bytes = task->job.request.len;
 	if (task->job.request.failed)
 		return ks_fail(err, KS_E_INTERNAL, "out of memory");
-	if (session->state != KS_SESSION_OPEN)
-		return ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/sessionId", "session %s is closing", session->id);
 	if (files->count >= KS_TASKS_MAX || files->bytes + task->bytes > KS_TASK_BYTES) {
 		(void)ks_fail(err, KS_E_OVERLOADED, "%zu file operations of this session wait", files->count);
 		return ks_error_hint(err, "try again when some have been answered");
@@ -189,11 +187,15 @@ static int start(struct ks_session *session, struct ks_task *task, uint64_t tick
 
 int ks_files_start(struct ks_session *session, struct ks_task *task, struct ks_error *err)
 {
+	if (session->state != KS_SESSION_OPEN)
+		return ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/sessionId", "session %s is closing", session->id);
+	task->exclusive = false;
 	return start(session, task, ks_gate_ticket(&session->gate), err);
 }
 
 int ks_files_start_exclusive(struct ks_session *session, struct ks_task *task, struct ks_error *err)
 {
+	task->exclusive = true;
 	return start(session, task, 0, err);
 }
 
@@ -227,7 +229,9 @@ void ks_files_close(struct ks_session *session)
 {
 	for (struct ks_list *n = session->files.tasks.next, *next; n != &session->files.tasks; n = next) {
 		next = n->next;
-		ks_files_cancel(KS_ENTRY(n, struct ks_task, node));
+		struct ks_task *task = KS_ENTRY(n, struct ks_task, node);
+		if (!task->exclusive)
+			ks_files_cancel(task);
 	}
 }
 

@@ -20,14 +20,15 @@ struct ks_task {
 	struct ks_session *session;
 	struct ks_worker *worker; /* its own */
 	uint64_t ticket;
-	bool pushed, cancelled;
+	bool pushed, cancelled, exclusive;
 	size_t bytes;
 };
 
 void ks_files_init(struct ks_files *files);
 /* `done` follows, perhaps at once; or -1 (overloaded, closing), and it does not. */
 int ks_files_start(struct ks_session *session, struct ks_task *task, struct ks_error *err);
-/* Inside the gate: does not wait for it. */
+/* For who has the gate, or before the session is open: does not wait for it. Starts in a session that closes, too, and a close does not
+ * cancel it: its owner hears of that (gate.h). */
 int ks_files_start_exclusive(struct ks_session *session, struct ks_task *task, struct ks_error *err);
 /* `done` with cancelled at once, if the task has not begun or is alone; else its normal answer comes. */
 void ks_files_cancel(struct ks_task *task);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "session/archive.h"
 #include "session/call.h"
 #include "session/files.h"
 #include "session/identity.h"
@@ -214,6 +215,15 @@ static void finish_opening(struct ks_session *session, const struct ks_error *er
 
 static void on_failed(void *arg, const struct ks_error *err);
 
+static void on_settled(struct ks_session *session)
+{
+	if (session->state != KS_SESSION_OPENING)
+		return;
+	session->state = KS_SESSION_OPEN;
+	finish_opening(session, NULL);
+	ks_calls_session_opened(session);
+}
+
 static void on_ready(void *arg, int memory_fd)
 {
 	struct ks_session *session = arg;
@@ -231,9 +241,7 @@ static void on_ready(void *arg, int memory_fd)
 		ks_close(&session->workspace_fd);
 		session->workspace_fd = KS_TAKE_FD(memory);
 	}
-	session->state = KS_SESSION_OPEN;
-	finish_opening(session, NULL);
-	ks_calls_session_opened(session);
+	ks_restore_recover(session, on_settled);
 }
 
 static void on_failed(void *arg, const struct ks_error *err)
@@ -428,7 +436,7 @@ void ks_session_forget(struct ks_session *session)
 
 void ks_session_turn(struct ks_session *session)
 {
-	if (session->state != KS_SESSION_CLOSING)
+	if (session->state != KS_SESSION_CLOSING || session->held)
 		return;
 	if (session->call_count > 0 || ks_files_busy(session) || !ks_list_empty(&session->gate.asked))
 		return; /* they answer first */
@@ -457,9 +465,11 @@ void ks_session_close(struct ks_session *session, void (*closed)(void *arg), voi
 	if (session->state == KS_SESSION_CLOSING)
 		return;
 	session->state = KS_SESSION_CLOSING;
+	session->held = true; /* what ends at once must not free it under our hands */
 	ks_files_close(session);
 	ks_gate_close(session);
 	ks_calls_cancel_session(session);
+	session->held = false;
 	ks_session_turn(session);
 }
 

@@ -47,6 +47,7 @@ struct ks_session {
 	enum ks_session_state state;
 	char id[65];
 	bool throwaway;
+	bool held; /* in the middle of something: ks_session_turn() does nothing */
 	struct ks_image *image;
 	struct ks_list interpreters;
 	char *workspace, *workspace_target, *cwd; /* workspace: canonical host path */

@@ -21,6 +21,8 @@ enum ks_job_kind {
 	KS_JOB_SNAPSHOT,
 	KS_JOB_RESTORE,
 	KS_JOB_IMAGE,
+	KS_JOB_SWAP,
+	KS_JOB_SWEEP,
 	KS_JOB_KINDS
 };
 

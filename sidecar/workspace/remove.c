@@ -46,8 +46,7 @@ static void remember(struct ks_remove *remove, const char *name, int error)
 	(void)snprintf(remove->first_name, sizeof(remove->first_name), "%.63s", name);
 }
 
-/* A directory that we own may be of any mode: 0700 is given through an fd, so that no link can get in between. */
-static void make_accessible(int dir_fd, const char *name)
+void ks_make_accessible(int dir_fd, const char *name)
 {
 	char link[40];
 	KS_AUTOCLOSE int fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -55,7 +54,8 @@ static void make_accessible(int dir_fd, const char *name)
 	if (fd < 0 || syscall(SYS_fchmodat2, fd, "", 0700, AT_EMPTY_PATH) == 0)
 		return;
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* proc(5): works on O_PATH, unlike fchmod */
-	(void)chmod(link, 0700);
+	if (fchmodat(AT_FDCWD, link, 0700, 0) < 0)
+		return; /* whoever opens it next says why */
 }
 
 static int open_writable(int dir_fd, const char *name)
@@ -65,7 +65,7 @@ static int open_writable(int dir_fd, const char *name)
 	int fd = openat(dir_fd, name, flags);
 
 	if (fd < 0 && errno == EACCES) {
-		make_accessible(dir_fd, name);
+		ks_make_accessible(dir_fd, name);
 		fd = openat(dir_fd, name, flags);
 	}
 	if (fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & 0700) != 0700)
@@ -95,7 +95,7 @@ static int take(struct ks_remove *remove, int dir, const char *name)
 	if (renameat(dir, name, remove->dir_fd, queued) < 0) {
 		if (errno != EACCES)
 			return errno;
-		make_accessible(dir, name);
+		ks_make_accessible(dir, name);
 		if (renameat(dir, name, remove->dir_fd, queued) < 0)
 			return errno;
 	}

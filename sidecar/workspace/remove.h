@@ -17,3 +17,5 @@ int ks_remove_step(struct ks_remove *remove, int64_t budget_us, struct ks_error 
 uint64_t ks_remove_removed(const struct ks_remove *remove);
 uint64_t ks_remove_left(const struct ks_remove *remove);
 void ks_remove_free(struct ks_remove *remove);
+/* A directory that we own may be of any mode: 0700 is given through an fd, so that no link can get in between. */
+void ks_make_accessible(int dir_fd, const char *name);

@@ -5,3 +5,6 @@
 
 ks_job_fn ks_job_stat;
 ks_job_fn ks_job_image;
+ks_job_fn ks_job_snapshot; /* snapshot.c */
+ks_job_fn ks_job_restore;  /* restore.c */
+ks_job_fn ks_job_swap, ks_job_sweep; /* swap.c */
