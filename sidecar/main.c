@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/program.h"
 #include "box/engine.h"
+#include "cli/archive.h"
 #include "cli/doctor.h"
 #include "cli/plan.h"
 #include "proto/schema.h"
@@ -39,6 +40,10 @@ static const char usage[] =
 	"  kern-sidecar --stdio              serve JSON-RPC 2.0 on stdin and stdout, one object a line\n"
 	"  kern-sidecar doctor [--json]      can this host run boxes, and if not, why and what to do\n"
 	"  kern-sidecar run --plan [FLAGS]   print the set-up of a box, step by step, and make none\n"
+	"  kern-sidecar snapshot --workspace DIR [FLAGS] FILE.tar.gz\n"
+	"                                    pack a workspace\n"
+	"  kern-sidecar restore --workspace DIR [FLAGS] FILE\n"
+	"                                    replace its content by a .tar, .tar.gz or .tar.zst\n"
 	"  kern-sidecar --print-schema       print the protocol's JSON Schema\n"
 	"  kern-sidecar --version [--json]\n"
 	"\n"
@@ -212,6 +217,7 @@ static int open_all(struct main_loop *m, int fd_in, int fd_out, const struct ks_
 	ks_methods_kernel(&m->app);
 	ks_methods_info(&m->app);
 	ks_methods_file(&m->app);
+	ks_methods_archive(&m->app);
 	ks_server_on_closed(m->app.server, on_closed, m);
 	(void)uv_timer_init(&m->loop, &m->exit_timer);
 	m->exit_timer.data = m;
@@ -364,6 +370,10 @@ int main(int argc, char **argv)
 		ks_program_seal(argv);
 		add_default_plugin_dir();
 		return ks_cli_doctor(argc - 1, argv + 1, argv[0], (size_t)(end - argv[0]), options.plugin_dirs);
+	}
+	if (argc > 1 && (strcmp(argv[1], "snapshot") == 0 || strcmp(argv[1], "restore") == 0)) {
+		ks_program_seal(argv);
+		return ks_cli_archive(argc - 1, argv + 1, argv[0], (size_t)(end - argv[0]), worker_program());
 	}
 	if (parse(argc, argv) < 0)
 		return 2;
