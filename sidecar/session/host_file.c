@@ -121,8 +121,12 @@ int ks_host_file_create(const struct ks_core *core, const char *path, struct ks_
 	KS_AUTOCLOSE int dir = open_directory(core, path, &name, err);
 	if (dir < 0)
 		return -1;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? !S_ISREG(st.st_mode) : errno != ENOENT)
-		return errno == ENAMETOOLONG ? fail(errno, path, err) : not_regular(&st, path, err);
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (!S_ISREG(st.st_mode))
+			return not_regular(&st, path, err);
+	} else if (errno != ENOENT) {
+		return fail(errno, path, err);
+	}
 	if (getrandom(&token, sizeof(token), 0) != (ssize_t)sizeof(token) || !(file.name = strdup(name)))
 		return ks_fail(err, KS_E_INTERNAL, "out of memory");
 	(void)snprintf(file.temporary, sizeof(file.temporary), ".kern-snapshot-%08x", token);

@@ -12,6 +12,7 @@ CODES = {
     "invalid_value": -32602,
     "out_of_range": -32602,
     "missing": -32602,
+    "internal": -32603,
     "not_initialized": -32002,
     "cancelled": -32800,
     "unsupported_protocol": 1002,

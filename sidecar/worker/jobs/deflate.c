@@ -53,6 +53,8 @@ static int open_stream(struct archive *a, struct ks_deflate *deflate)
 		rc = archive_write_add_filter_gzip(a);
 	if (rc == ARCHIVE_OK)
 		rc = archive_write_set_filter_option(a, "gzip", "timestamp", NULL);
+	if (rc == ARCHIVE_OK) /* a snapshot is waited for: three times as fast for a tenth more bytes */
+		rc = archive_write_set_filter_option(a, "gzip", "compression-level", "1");
 	if (rc == ARCHIVE_OK)
 		rc = archive_write_set_bytes_per_block(a, (int)KS_ARCHIVE_PIECE);
 	if (rc == ARCHIVE_OK)

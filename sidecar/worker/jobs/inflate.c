@@ -100,6 +100,7 @@ static int open_stream(struct ks_inflate *inflate, struct ks_error *err)
 	if (choose_filter(inflate, &packed, err) < 0)
 		return -1;
 	if (archive_read_support_format_raw(inflate->archive) != ARCHIVE_OK ||
+	    archive_read_support_format_empty(inflate->archive) != ARCHIVE_OK ||
 	    archive_read_open(inflate->archive, inflate, NULL, read_piece, NULL) != ARCHIVE_OK)
 		return refuse(inflate, err);
 	int rc = archive_read_next_header(inflate->archive, &entry);

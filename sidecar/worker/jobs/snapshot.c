@@ -93,7 +93,7 @@ static size_t find_extents(struct snapshot *s, int fd, int64_t size)
 		if (from < 0 && errno == ENXIO)
 			break;
 		int64_t to = from < at ? -1 : lseek(fd, from, SEEK_HOLE);
-		if (to <= from || count == KS_ARCHIVE_EXTENTS)
+		if (to <= from || count + 1 == KS_ARCHIVE_EXTENTS)
 			return 0;
 		to = to < size ? to : size;
 		if (from == 0 && to == size)
@@ -103,9 +103,9 @@ static size_t find_extents(struct snapshot *s, int fd, int64_t size)
 		s->extents[count++] = (struct ks_extent){ from, to - from };
 		at = to;
 	}
-	if (count == 0) /* one big hole; a map has to have something */
+	if (at < size) /* it ends with a hole: GNU tar finds the end by an empty piece there */
 		s->extents[count++] = (struct ks_extent){ size, 0 };
-	return size > 0 ? count : 0;
+	return count;
 }
 
 /* `length` bytes, whatever the file has now: what is missing is zeros. False: something was. */

@@ -23,7 +23,7 @@ static int fail(int error, const char *name, struct ks_error *err)
 {
 	enum ks_reason reason = KS_E_IO;
 
-	if (error == EACCES || error == EPERM)
+	if (error == EACCES || error == EPERM || error == EOVERFLOW) /* the last: its owner has no id in the id map */
 		reason = KS_E_PERMISSION_DENIED;
 	else if (error == ENOSPC || error == EDQUOT)
 		reason = KS_E_NO_SPACE;
