@@ -122,7 +122,6 @@ static void close_all(struct visit *visit)
 	if (visit->engine)
 		ks_engine_free(visit->engine);
 	(void)uv_loop_close(&visit->loop);
-	ks_snapshot_free(&visit->snapshot);
 }
 
 /* ---- words in, words out ---- */
@@ -184,5 +183,7 @@ int ks_cli_archive(int argc, char **argv, char *arguments, size_t arguments_len,
 	}
 	close_all(&visit);
 	ks_params_free(&schema, &visit.params);
-	return report(&visit);
+	int status = report(&visit);
+	ks_snapshot_free(&visit.snapshot);
+	return status;
 }
