@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "cli/flags.h"
+#include "cli/local.h"
 #include "proto/tables.h"
 #include "session/archive.h"
-
-#define CLOSE_WAIT_MS 2000
 
 struct archive_params {
 	struct ks_session_params session; /* first: its table is used as it is */
@@ -21,10 +20,7 @@ static const struct ks_field links_fields[] = {
 };
 
 struct visit {
-	uv_loop_t loop;
-	uv_timer_t timer;
-	struct ks_engine *engine;
-	struct ks_core *core;
+	struct ks_local local;
 	struct archive_params params;
 	bool is_restore, done;
 	char path[PATH_MAX];
@@ -33,24 +29,12 @@ struct visit {
 	struct ks_error error; /* reason set: it failed */
 };
 
-static void stop_loop(void *arg)
-{
-	struct visit *visit = arg;
-
-	uv_stop(&visit->loop);
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-	stop_loop(timer->data);
-}
-
 static void finish(struct visit *visit, const struct ks_error *err)
 {
 	visit->done = true;
 	if (err)
 		visit->error = *err;
-	uv_stop(&visit->loop);
+	ks_local_stop(&visit->local);
 }
 
 static void on_snapshot(struct ks_snapshot *snapshot, const struct ks_error *err)
@@ -85,43 +69,11 @@ static void on_opened(void *arg, struct ks_session *session, const struct ks_err
 static int start(struct visit *visit, char *arguments, size_t arguments_len, const char *worker_program, struct ks_error *err)
 {
 	static const char *const no_plugins[] = { NULL };
-	static struct ks_error engine_error;
-	struct ks_engine_config engine = { .arguments = arguments, .arguments_len = arguments_len };
-	struct ks_core_config core = { .loop = &visit->loop, .engine_error = &engine_error, .plugin_dirs = no_plugins,
-				       .worker_program = worker_program };
 	struct ks_session *session;
 
-	(void)ks_engine_start(&engine, &visit->engine, &engine_error); /* with one thread, before anything else */
-	if (uv_loop_init(&visit->loop) < 0)
-		return ks_fail(err, KS_E_INTERNAL, "cannot make an event loop");
-	(void)uv_timer_init(&visit->loop, &visit->timer);
-	visit->timer.data = visit;
-	core.engine = visit->engine;
-	if (visit->engine && ks_engine_attach(visit->engine, &visit->loop, stop_loop, visit, err) < 0)
+	if (ks_local_open(&visit->local, arguments, arguments_len, no_plugins, worker_program, err) < 0)
 		return -1;
-	if (ks_core_open(&core, &visit->core, err) < 0)
-		return -1;
-	return ks_session_open(visit->core, &visit->params.session, false, on_opened, visit, &session, err);
-}
-
-static void close_all(struct visit *visit)
-{
-	if (visit->core) {
-		(void)uv_timer_start(&visit->timer, on_timer, CLOSE_WAIT_MS, 0);
-		ks_core_close(visit->core, stop_loop, visit);
-		(void)uv_run(&visit->loop, UV_RUN_DEFAULT);
-	}
-	if (visit->engine)
-		ks_engine_stop(visit->engine);
-	uv_close((uv_handle_t *)&visit->timer, NULL);
-	if (visit->core)
-		ks_core_free(visit->core);
-	for (int i = 0; i < 16 && uv_run(&visit->loop, UV_RUN_NOWAIT); i++)
-		;
-	free(visit->core);
-	if (visit->engine)
-		ks_engine_free(visit->engine);
-	(void)uv_loop_close(&visit->loop);
+	return ks_session_open(visit->local.core, &visit->params.session, false, on_opened, visit, &session, err);
 }
 
 /* ---- words in, words out ---- */
@@ -176,12 +128,12 @@ int ks_cli_archive(int argc, char **argv, char *arguments, size_t arguments_len,
 	if (start(&visit, arguments, arguments_len, worker_program, &err) < 0)
 		finish(&visit, &err);
 	if (!visit.done)
-		(void)uv_run(&visit.loop, UV_RUN_DEFAULT);
+		ks_local_run(&visit.local);
 	if (!visit.done) {
 		(void)ks_fail(&err, KS_E_INTERNAL, "the launcher died");
 		finish(&visit, &err);
 	}
-	close_all(&visit);
+	ks_local_close(&visit.local);
 	ks_params_free(&schema, &visit.params);
 	int status = report(&visit);
 	ks_snapshot_free(&visit.snapshot);

@@ -4,17 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/local.h"
 #include "proto/scan.h"
 #include "session/doctor.h"
 
-#define CLOSE_WAIT_MS 2000 /* then what is left of the probe is killed with the launcher */
-
 struct visit {
-	uv_loop_t loop;
-	uv_timer_t timer;
-	struct ks_engine *engine;
-	struct ks_core *core;
-	struct ks_error engine_error;
+	struct ks_local local;
 	struct ks_buf checks;
 	bool done, ok;
 };
@@ -26,65 +21,7 @@ static void on_checked(void *arg, bool ok, const struct ks_buf *checks)
 	visit->ok = ok;
 	visit->done = true;
 	ks_buf_add(&visit->checks, checks->data, checks->len);
-	uv_stop(&visit->loop);
-}
-
-static void stop_loop(void *arg)
-{
-	struct visit *visit = arg;
-
-	uv_stop(&visit->loop);
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-	stop_loop(timer->data);
-}
-
-/* A host where no box can be made still gets a report: that is what it is for. */
-static int start(struct visit *visit, char *arguments, size_t arguments_len, const char *const *plugin_dirs,
-		 struct ks_error *err)
-{
-	struct ks_engine_config engine = { .arguments = arguments, .arguments_len = arguments_len };
-	struct ks_core_config core = { .loop = &visit->loop,
-				       .engine_error = &visit->engine_error,
-				       .plugin_dirs = plugin_dirs };
-
-#if KS_TEST_HOOKS
-	engine.fail_step = getenv("KERN_TEST_FAIL_STEP");
-#endif
-	(void)ks_engine_start(&engine, &visit->engine,
-			      &visit->engine_error); /* with one thread, before anything else */
-	if (uv_loop_init(&visit->loop) < 0)
-		return ks_fail(err, KS_E_INTERNAL, "cannot make an event loop");
-	(void)uv_timer_init(&visit->loop, &visit->timer);
-	visit->timer.data = visit;
-	core.engine = visit->engine;
-	if (visit->engine && ks_engine_attach(visit->engine, &visit->loop, stop_loop, visit, err) < 0)
-		return -1;
-	return ks_core_open(&core, &visit->core, err);
-}
-
-static void close_core(struct visit *visit)
-{
-	(void)uv_timer_start(&visit->timer, on_timer, CLOSE_WAIT_MS, 0);
-	ks_core_close(visit->core, stop_loop, visit);
-	(void)uv_run(&visit->loop, UV_RUN_DEFAULT);
-}
-
-static void close_all(struct visit *visit)
-{
-	if (visit->engine)
-		ks_engine_stop(visit->engine);
-	uv_close((uv_handle_t *)&visit->timer, NULL);
-	if (visit->core)
-		ks_core_free(visit->core);
-	for (int i = 0; i < 16 && uv_run(&visit->loop, UV_RUN_NOWAIT); i++)
-		;
-	free(visit->core);
-	if (visit->engine)
-		ks_engine_free(visit->engine);
-	(void)uv_loop_close(&visit->loop);
+	ks_local_stop(&visit->local);
 }
 
 /* ---- printing ---- */
@@ -162,16 +99,16 @@ int ks_cli_doctor(int argc, char **argv, char *arguments, size_t arguments_len, 
 		(void)fprintf(stderr, "kern-sidecar: doctor takes --json and nothing else\n");
 		return 2;
 	}
-	if (start(&visit, arguments, arguments_len, plugin_dirs, &err) < 0) {
+	/* a host where no box can be made still gets a report: that is what it is for */
+	if (ks_local_open(&visit.local, arguments, arguments_len, plugin_dirs, NULL, &err) < 0) {
 		visit.done = true;
 		ks_doctor_without_core(&err, &visit.checks);
 	} else {
-		ks_doctor(visit.core, on_checked, &visit);
+		ks_doctor(visit.local.core, on_checked, &visit);
 		if (!visit.done)
-			(void)uv_run(&visit.loop, UV_RUN_DEFAULT);
-		close_core(&visit);
+			ks_local_run(&visit.local);
 	}
-	close_all(&visit);
+	ks_local_close(&visit.local);
 	int rc = visit.done ? report(&visit, json, &err)
 			    : ks_fail(&err, KS_E_INTERNAL, "the launcher died before the probe ended");
 	if (rc < 0)
