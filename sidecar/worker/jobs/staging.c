@@ -35,11 +35,27 @@ static int fail(int error, const char *name, struct ks_error *err)
 
 /* ---- moving what is in one directory to another ---- */
 
-static int move_one(int from, const char *name, int to, struct loosened **loosened)
+/* Some file systems of user space know no flags: then it is looked at first. Nobody else makes names there. */
+static int rename_new(int from, const char *name, int to)
 {
 	struct stat st;
 
 	if (renameat2(from, name, to, name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL)
+		return -1;
+	if (fstatat(to, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return renameat(from, name, to, name);
+}
+
+static int move_one(int from, const char *name, int to, struct loosened **loosened)
+{
+	struct stat st;
+
+	if (rename_new(from, name, to) == 0)
 		return 0;
 	if (errno != EACCES || fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return -errno;
@@ -51,7 +67,7 @@ static int move_one(int from, const char *name, int to, struct loosened **loosen
 	one->next = *loosened;
 	*loosened = one;
 	ks_make_accessible(from, name);
-	return renameat2(from, name, to, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+	return rename_new(from, name, to) < 0 ? -errno : 0;
 }
 
 /* All but KS_RESTORE_NAME. Names that move while they are listed may be listed or not, so until a whole pass finds none. A name that `to`
