@@ -865,7 +865,7 @@ void ks_call_cell_lost(struct ks_call *cell, const struct ks_call *host)
 void ks_call_retire(struct ks_call *host)
 {
 	leave(host);
-	free_if_closed(host);
+	let_go(host);
 }
 
 /* ---- while it lives ---- */
