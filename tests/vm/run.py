@@ -63,6 +63,7 @@ def pack(program, path):
     tests = ("conftest.py", "client", "protocol", "vm")
     with tarfile.open(path, "w") as archive:
         archive.add(program, "bin/kern-sidecar", filter=owned)
+        archive.add(os.path.join(os.path.dirname(program), "kern-worker"), "bin/kern-worker", filter=owned)
         archive.add(os.path.join(os.path.dirname(program), "languages"), "bin/languages", filter=owned)
         for name in tests:
             archive.add(os.path.join(HERE, "..", name), f"tests/{name}", filter=owned)
