@@ -37,9 +37,12 @@ static bool same_mount(int a, int b)
 static int open_component(int dir_fd, const char *name, int flags, enum ks_beneath how)
 {
 	KS_AUTOCLOSE int fd = openat(dir_fd, name, flags);
+	char link;
 
-	if (fd < 0)
-		return -errno;
+	if (fd < 0) {
+		const int error = errno; /* O_DIRECTORY goes before O_NOFOLLOW: openat2 calls a link on the way ELOOP */
+		return error == ENOTDIR && readlinkat(dir_fd, name, &link, 1) >= 0 ? -ELOOP : -error;
+	}
 	if (how == KS_BENEATH_STAY && !same_mount(dir_fd, fd))
 		return -EXDEV;
 	return KS_TAKE_FD(fd);
@@ -135,6 +138,107 @@ int ks_open_beneath(int dir_fd, const char *path, int flags, enum ks_beneath how
 		at = fd;
 		path += len + 1;
 	}
+}
+
+#define LINKS_MAX 40 /* MAXSYMLINKS: path_resolution(7) */
+
+struct following {
+	int dir_fd;
+	enum ks_beneath how;
+	char done[PATH_MAX], rest[PATH_MAX]; /* without links; still to be looked at */
+	unsigned links;
+};
+
+static int go_up(struct following *f)
+{
+	char *slash = strrchr(f->done, '/');
+
+	if (f->done[0] == '\0')
+		return -EXDEV;
+	*(slash ? slash : f->done) = '\0';
+	return 0;
+}
+
+static int go_down(struct following *f, const char *name, size_t len)
+{
+	size_t at = strlen(f->done);
+
+	if (at + 1 + len >= sizeof(f->done))
+		return -ENAMETOOLONG;
+	if (at > 0)
+		f->done[at++] = '/';
+	memcpy(f->done + at, name, len);
+	f->done[at + len] = '\0';
+	return 0;
+}
+
+/* What the link says comes in front of what is left. */
+static int go_along(struct following *f, const char *target, size_t len, const char *left)
+{
+	char rest[sizeof(f->rest)];
+	size_t more = strlen(left);
+
+	if (++f->links > LINKS_MAX)
+		return -ELOOP;
+	if (len == 0 || target[0] == '/')
+		return -EXDEV;
+	if (len + 1 + more >= sizeof(rest))
+		return -ENAMETOOLONG;
+	memcpy(rest, target, len);
+	rest[len] = '/';
+	memcpy(rest + len + 1, left, more + 1);
+	memcpy(f->rest, rest, len + more + 2);
+	return 0;
+}
+
+/* One name of f->rest. The parent of a link's text is the parent of a path without links: cutting off a name is right. */
+static int follow_name(struct following *f, bool keep_last)
+{
+	char name[NAME_MAX + 1], target[PATH_MAX];
+	const size_t len = strcspn(f->rest, "/");
+	const char *left = f->rest + len + (f->rest[len] == '/');
+	ssize_t n = -1;
+
+	if (len > NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(name, f->rest, len);
+	name[len] = '\0';
+	if (!(keep_last && *left == '\0') && len > 0 && strcmp(name, "..") != 0) {
+		KS_AUTOCLOSE int dir = ks_open_beneath(f->dir_fd, f->done[0] ? f->done : ".", O_PATH | O_DIRECTORY, f->how);
+		if (dir < 0 && dir != -ENOENT)
+			return dir;
+		n = dir < 0 ? -1 : readlinkat(dir, name, target, sizeof(target));
+	}
+	if (n >= 0)
+		return (size_t)n == sizeof(target) ? -ENAMETOOLONG : go_along(f, target, (size_t)n, left);
+	int rc = 0;
+	if (strcmp(name, "..") == 0)
+		rc = go_up(f);
+	else if (len > 0 && strcmp(name, ".") != 0)
+		rc = go_down(f, name, len);
+	memmove(f->rest, left, strlen(left) + 1);
+	return rc;
+}
+
+int ks_follow_beneath(int dir_fd, const char *path, bool keep_last, enum ks_beneath how, char **ret)
+{
+	struct following f = { .dir_fd = dir_fd, .how = how };
+
+	if (!plain(path))
+		return -EINVAL;
+	if (strlen(path) >= sizeof(f.rest))
+		return -ENAMETOOLONG;
+	memcpy(f.rest, path, strlen(path) + 1);
+	while (f.rest[0]) {
+		int rc = follow_name(&f, keep_last);
+		if (rc < 0)
+			return rc;
+	}
+	char *found = strdup(f.done[0] ? f.done : ".");
+	if (!found)
+		return -ENOMEM;
+	*ret = found;
+	return 0;
 }
 
 int ks_open_regular(int dir_fd, const char *path)

@@ -1,5 +1,5 @@
 /* beneath.h: opening names below a directory of which the other side may change anything at any time.
- * No symbolic link is followed anywhere, nothing outside the directory is reached, FIFOs do not block. */
+ * No symbolic link is followed by the kernel anywhere, nothing outside the directory is reached, FIFOs do not block. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,5 +15,9 @@ enum ks_beneath {
 int ks_open_beneath(int dir_fd, const char *path, int flags, enum ks_beneath how);
 /* Same for a regular file that is to be read: -EINVAL for anything else, before a byte of it is read. */
 int ks_open_regular(int dir_fd, const char *path);
+/* Where `path` leads when links that stay below dir_fd are followed, at most 40 of them: *ret has none at this moment, and
+ * ks_open_beneath() refuses one that has come since. A last name that is a link stays with keep_last; what does not exist is no
+ * error. 0 or -errno: EXDEV when a link is absolute or leads out. */
+int ks_follow_beneath(int dir_fd, const char *path, bool keep_last, enum ks_beneath how, char **ret);
 /* Tests: behave as on a kernel (before 5.6) or in a container that has no openat2. */
 void ks_beneath_without_openat2(bool without);

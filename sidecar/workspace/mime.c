@@ -61,9 +61,11 @@ static const struct {
 	{ "zst", "application/zstd" },
 };
 
-#define MAGIC(bytes, type) { bytes, sizeof(bytes) - 1, type }
+#define MAGIC_AT(at, bytes, type) { at, bytes, sizeof(bytes) - 1, type }
+#define MAGIC(bytes, type) MAGIC_AT(0, bytes, type)
 
 static const struct {
+	size_t at;
 	const char *bytes;
 	size_t len;
 	const char *mime;
@@ -80,6 +82,22 @@ static const struct {
 	MAGIC("\x7f" "ELF", "application/x-elf"),
 	MAGIC("\0asm", "application/wasm"),
 	MAGIC("SQLite format 3\0", "application/vnd.sqlite3"),
+	MAGIC("BZh", "application/x-bzip2"),
+	MAGIC("\xfd" "7zXZ\0", "application/x-xz"),
+	MAGIC("7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
+	MAGIC_AT(257, "ustar", "application/x-tar"),
+	MAGIC_AT(8, "WEBP", "image/webp"), /* behind RIFF and a size */
+	MAGIC_AT(8, "WAVE", "audio/wav"),
+	MAGIC("II*\0", "image/tiff"),
+	MAGIC("MM\0*", "image/tiff"),
+	MAGIC("BM", "image/bmp"),
+	MAGIC_AT(4, "ftyp", "video/mp4"),
+	MAGIC("\x1a\x45\xdf\xa3", "video/webm"),
+	MAGIC("OggS", "audio/ogg"),
+	MAGIC("ID3", "audio/mpeg"),
+	MAGIC("fLaC", "audio/flac"),
+	MAGIC("PAR1", "application/vnd.apache.parquet"),
+	MAGIC("\x93NUMPY", "application/x-npy"),
 };
 
 const char *ks_mime_by_name(const char *name, size_t len)
@@ -142,9 +160,33 @@ static bool starts_json(const unsigned char *data, size_t len)
 const char *ks_mime_by_content(const unsigned char *data, size_t len)
 {
 	for (size_t i = 0; i < sizeof(by_magic) / sizeof(by_magic[0]); i++)
-		if (len >= by_magic[i].len && memcmp(data, by_magic[i].bytes, by_magic[i].len) == 0)
+		if (len >= by_magic[i].at + by_magic[i].len &&
+		    memcmp(data + by_magic[i].at, by_magic[i].bytes, by_magic[i].len) == 0 &&
+		    !((by_magic[i].len <= 4 || by_magic[i].at > 0) && is_text(data, len))) /* a word that looks like it */
 			return by_magic[i].mime;
 	if (len == 0 || !is_text(data, len))
 		return NULL;
 	return starts_json(data, len) ? "application/json" : "text/plain";
+}
+
+const char *ks_mime_of(const char *path, const unsigned char *data, size_t len)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *mime = ks_mime_by_name(name, strlen(name));
+
+	return mime ? mime : ks_mime_by_content(data, len < KS_MIME_PEEK ? len : KS_MIME_PEEK);
+}
+
+enum ks_charset ks_charset_of(const unsigned char *data, size_t len)
+{
+	if (len >= 2 && data[0] == 0xff && data[1] == 0xfe)
+		return KS_CHARSET_UTF16LE;
+	if (len >= 2 && data[0] == 0xfe && data[1] == 0xff)
+		return KS_CHARSET_UTF16BE;
+	for (size_t i = 0, n; i < len; i += n) {
+		n = utf8_len(data + i, len - i);
+		if (n == 0 || data[i] == '\0')
+			return KS_CHARSET_BINARY;
+	}
+	return KS_CHARSET_UTF8;
 }
