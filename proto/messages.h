@@ -120,10 +120,84 @@ struct ks_initialize_params {
 };
 
 /* A path is text, or bytes when it is not UTF-8: exactly one of the two, unless `path` has a default. */
-struct ks_path_params { /* file/stat, file/mkdir; the others begin with the same */
+struct ks_path_params { /* file/stat; the others begin with the same */
 	char *session_id, *path;
 	struct ks_text path_bytes; /* field pathBase64 */
 	bool follow_links;
+};
+
+struct ks_file_lines {
+	int64_t start, count;
+};
+
+struct ks_file_read_params {
+	char *session_id, *path;
+	struct ks_text path_bytes;
+	bool follow_links;
+	int64_t offset, length; /* KS_ABSENT: 0, all */
+	bool has_lines;
+	struct ks_file_lines lines;
+	int encoding;
+};
+
+enum ks_if_exists { KS_IF_EXISTS_REPLACE, KS_IF_EXISTS_FAIL, KS_IF_EXISTS_APPEND };
+
+struct ks_file_write_params {
+	char *session_id, *path;
+	struct ks_text path_bytes;
+	bool follow_links;
+	struct ks_text content;
+	int if_exists;
+	char *if_match;
+	bool mkdirs;
+	int64_t mode;
+};
+
+struct ks_file_list_params {
+	char *session_id, *path;
+	struct ks_text path_bytes;
+	bool follow_links, recursive;
+	int64_t limit;
+	struct ks_text cursor;
+};
+
+struct ks_file_mkdir_params {
+	char *session_id, *path;
+	struct ks_text path_bytes;
+	bool follow_links, parents;
+};
+
+struct ks_file_move_params {
+	char *session_id, *path;
+	struct ks_text path_bytes;
+	bool follow_links;
+	char *to;
+	struct ks_text to_bytes;
+	bool replace;
+};
+
+struct ks_file_remove_params {
+	char *session_id, *path;
+	struct ks_text path_bytes;
+	bool follow_links, recursive;
+};
+
+struct ks_file_edit {
+	char *old_text, *new_text;
+	bool all;
+};
+
+struct ks_file_edits {
+	struct ks_file_edit *items;
+	size_t count;
+};
+
+struct ks_file_edit_params {
+	char *session_id, *path;
+	struct ks_text path_bytes;
+	bool follow_links;
+	struct ks_file_edits edits;
+	char *if_match;
 };
 
 struct ks_handle_params { /* session/close */

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "proto/write.h"
+#include "session/text.h"
 
 static void free_call(struct ks_file_call *call)
 {
 	ks_job_drop(&call->task.job);
 	ks_buf_free(&call->list);
+	free(call->shown);
 	free(call);
 }
 
@@ -18,6 +20,8 @@ static void reply_error(struct ks_file_call *call, const struct ks_error *given)
 
 	if (call->path_bytes && strcmp(err.pointer, "/path") == 0)
 		(void)ks_error_at(&err, "/pathBase64");
+	if (call->to_bytes && strcmp(err.pointer, "/to") == 0)
+		(void)ks_error_at(&err, "/toBase64");
 	ks_reply_error(call->request, &err);
 	free_call(call);
 }
@@ -75,12 +79,23 @@ void ks_file_call_fail(struct ks_file_call *call, const struct ks_error *err)
 		call->error = *err;
 }
 
+static char *show(const struct ks_session *session, const struct ks_place *place)
+{
+	const char *rest = strcmp(place->path, ".") == 0 ? "" : place->path;
+	char *shown;
+
+	if (place->root == 0)
+		return strdup(rest);
+	return asprintf(&shown, "%s/%s", session->mounts[place->root - 1].target, rest) < 0 ? NULL : shown;
+}
+
 void ks_file_call_place(struct ks_file_call *call, const char *path, const struct ks_text *bytes, const char *pointer, bool to_write)
 {
 	struct ks_place place = { 0 };
 	struct ks_error err;
 
 	call->path_bytes |= !path && strcmp(pointer, "/path") == 0;
+	call->to_bytes |= !path && strcmp(pointer, "/to") == 0;
 	if (ks_place_find(call->session, path, bytes, pointer, &place, &err) < 0) {
 		ks_file_call_fail(call, &err);
 		return;
@@ -92,7 +107,45 @@ void ks_file_call_place(struct ks_file_call *call, const char *path, const struc
 	}
 	ks_pack_int(&call->task.job.request, place.root);
 	ks_pack_string(&call->task.job.request, place.path);
+	if (!call->shown)
+		call->shown = show(call->session, &place);
 	free(place.path);
+}
+
+void ks_file_call_write_path(const struct ks_file_call *call, struct ks_buf *json, const char *below, size_t len)
+{
+	KS_AUTOBUF struct ks_buf path = { 0 };
+
+	ks_buf_str(&path, call->shown);
+	if (path.len > 0 && path.data[path.len - 1] != '/')
+		ks_buf_char(&path, '/');
+	ks_buf_add(&path, below, len);
+	json->failed |= path.failed;
+	ks_write_path(json, path.data, path.len);
+}
+
+/* Room for the key, brackets and commas of the members that a list has beside it. */
+#define LIST_OVERHEAD 64
+
+void ks_file_call_write_list(struct ks_file_call *call, struct ks_buf *json, const char *key, size_t others)
+{
+	struct ks_text_item item = { .owned = true, .json = true };
+	struct ks_error err;
+
+	ks_buf_add(&call->list, "[", 1);
+	if (call->list.len > 1) { /* the bracket belongs in front */
+		memmove(call->list.data + 1, call->list.data, call->list.len - 1);
+		call->list.data[0] = '[';
+	}
+	ks_write_close(&call->list, ']');
+	json->failed |= call->list.failed;
+	item.data = call->list.data;
+	item.len = call->list.len;
+	call->list = (struct ks_buf){ 0 };
+	(void)ks_text_plan(&item, 1, ks_request_room(call->request) - LIST_OVERHEAD - others);
+	ks_write_key(json, key);
+	if (ks_text_write(json, &item, call->app->core->blobs, call->session, &err) < 0)
+		ks_file_call_fail(call, &err);
 }
 
 struct ks_buf *ks_file_call_pack(struct ks_file_call *call)

@@ -312,8 +312,9 @@ static void on_socket(uv_poll_t *poll, int status, int events)
 /* Ours are all CLOEXEC; SIGPIPE is ignored here and must not be there. */
 static int spawn(const char *program, int sock, pid_t *ret)
 {
-	static char name[] = "kern-worker";
-	char *const argv[] = { name, NULL }, *const env[] = { NULL };
+	static char name[] = "kern-worker", no_openat2[] = "KERN_TEST_NO_OPENAT2=1";
+	char *const argv[] = { name, NULL };
+	char *const env[] = { KS_TEST_HOOKS && getenv("KERN_TEST_NO_OPENAT2") ? no_openat2 : NULL, NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t signals;

@@ -34,13 +34,15 @@ static bool same_mount(int a, int b)
 	return one.stx_dev_major == two.stx_dev_major && one.stx_dev_minor == two.stx_dev_minor;
 }
 
+/* A link where a directory was wanted is ENOTDIR to the kernel when it is the last name (O_DIRECTORY goes before O_NOFOLLOW), and ELOOP
+ * to openat2 everywhere else. Here it is always ELOOP. */
 static int open_component(int dir_fd, const char *name, int flags, enum ks_beneath how)
 {
 	KS_AUTOCLOSE int fd = openat(dir_fd, name, flags);
 	char link;
 
 	if (fd < 0) {
-		const int error = errno; /* O_DIRECTORY goes before O_NOFOLLOW: openat2 calls a link on the way ELOOP */
+		const int error = errno;
 		return error == ENOTDIR && readlinkat(dir_fd, name, &link, 1) >= 0 ? -ELOOP : -error;
 	}
 	if (how == KS_BENEATH_STAY && !same_mount(dir_fd, fd))
@@ -67,13 +69,19 @@ static int open_by_components(int dir_fd, char *path, int flags, enum ks_beneath
 	}
 }
 
+static bool is_link(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 || S_ISLNK(st.st_mode);
+}
+
 /* O_PATH|O_NOFOLLOW opens a link itself instead of refusing it, also in openat2: open(2), openat2(2). */
 static int refuse_link(int got)
 {
-	struct stat st;
 	KS_AUTOCLOSE int fd = got;
 
-	return fstat(fd, &st) < 0 || S_ISLNK(st.st_mode) ? -ELOOP : KS_TAKE_FD(fd);
+	return is_link(fd) ? -ELOOP : KS_TAKE_FD(fd);
 }
 
 static int open_short(int dir_fd, char *path, int flags, enum ks_beneath how)
@@ -88,6 +96,11 @@ static int open_short(int dir_fd, char *path, int flags, enum ks_beneath how)
 		long fd = syscall(SYS_openat2, dir_fd, path, &oh, sizeof(oh));
 		if (fd >= 0)
 			return (int)fd;
+		if (errno == ENOTDIR && (flags & O_DIRECTORY)) {
+			oh.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+			KS_AUTOCLOSE int what = (int)syscall(SYS_openat2, dir_fd, path, &oh, sizeof(oh));
+			return what >= 0 && is_link(what) ? -ELOOP : -ENOTDIR;
+		}
 		if (errno != ENOSYS)
 			return -errno;
 		no_openat2 = true;

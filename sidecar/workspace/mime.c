@@ -1,6 +1,5 @@
 #include "mime.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
@@ -177,7 +176,7 @@ const char *ks_mime_of(const char *path, const unsigned char *data, size_t len)
 	return mime ? mime : ks_mime_by_content(data, len < KS_MIME_PEEK ? len : KS_MIME_PEEK);
 }
 
-enum ks_charset ks_charset_of(const unsigned char *data, size_t len)
+enum ks_charset ks_charset_of(const unsigned char *data, size_t len, bool cut)
 {
 	if (len >= 2 && data[0] == 0xff && data[1] == 0xfe)
 		return KS_CHARSET_UTF16LE;
@@ -185,7 +184,7 @@ enum ks_charset ks_charset_of(const unsigned char *data, size_t len)
 		return KS_CHARSET_UTF16BE;
 	for (size_t i = 0, n; i < len; i += n) {
 		n = utf8_len(data + i, len - i);
-		if (n == 0 || data[i] == '\0')
+		if (n == 0 || data[i] == '\0' || (!cut && n > len - i))
 			return KS_CHARSET_BINARY;
 	}
 	return KS_CHARSET_UTF8;

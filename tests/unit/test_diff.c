@@ -636,6 +636,8 @@ static void test_beneath(void **unused)
 		{ "link", O_PATH, -ELOOP },
 		{ "dirlink/f", O_RDONLY, -ELOOP },
 		{ "rootlink/etc/passwd", O_RDONLY, -ELOOP },
+		{ "dirlink", O_PATH | O_DIRECTORY, -ELOOP },
+		{ "d/f", O_PATH | O_DIRECTORY, -ENOTDIR },
 	};
 
 	(void)unused;
@@ -719,22 +721,25 @@ static void test_charset(void **unused)
 	static const struct {
 		const char *data;
 		size_t len;
+		bool cut;
 		enum ks_charset charset;
 	} cases[] = {
-		{ "", 0, KS_CHARSET_UTF8 },
-		{ "plain\x01", 6, KS_CHARSET_UTF8 },
-		{ "\xef\xbb\xbfx", 4, KS_CHARSET_UTF8 },
-		{ "caf\xc3", 4, KS_CHARSET_UTF8 }, /* cut */
-		{ "caf\xc3.", 5, KS_CHARSET_BINARY },
-		{ "a\0b", 3, KS_CHARSET_BINARY },
-		{ "\xff\xfe" "a\0", 4, KS_CHARSET_UTF16LE },
-		{ "\xfe\xff\0a", 4, KS_CHARSET_UTF16BE },
-		{ "\xff", 1, KS_CHARSET_BINARY },
+		{ "", 0, false, KS_CHARSET_UTF8 },
+		{ "plain\x01", 6, false, KS_CHARSET_UTF8 },
+		{ "\xef\xbb\xbfx", 4, false, KS_CHARSET_UTF8 },
+		{ "caf\xc3", 4, true, KS_CHARSET_UTF8 },
+		{ "caf\xc3", 4, false, KS_CHARSET_BINARY },
+		{ "caf\xc3\xa9", 5, false, KS_CHARSET_UTF8 },
+		{ "caf\xc3.", 5, true, KS_CHARSET_BINARY },
+		{ "a\0b", 3, false, KS_CHARSET_BINARY },
+		{ "\xff\xfe" "a\0", 4, false, KS_CHARSET_UTF16LE },
+		{ "\xfe\xff\0a", 4, false, KS_CHARSET_UTF16BE },
+		{ "\xff", 1, true, KS_CHARSET_BINARY },
 	};
 
 	(void)unused;
 	for (size_t i = 0; i < KS_COUNT(cases); i++)
-		assert_int_equal(ks_charset_of((const unsigned char *)cases[i].data, cases[i].len), cases[i].charset);
+		assert_int_equal(ks_charset_of((const unsigned char *)cases[i].data, cases[i].len, cases[i].cut), cases[i].charset);
 }
 
 static void test_mime(void **unused)

@@ -1,6 +1,7 @@
 #include "confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -51,6 +52,25 @@ static void change_ids(const struct ks_identity *who)
 		fail("capabilities", -rc);
 }
 
+/* A root that is a file cannot be opened below itself, and later nothing else can be: it is opened now, with the rights of the box's user.
+ * What that may not read stays O_PATH. A process reaches its own descriptors here whatever it is dumpable for: proc(5). */
+static void open_mounted_files(struct ks_roots *roots)
+{
+	for (size_t i = 0; i < roots->count; i++) {
+		char link[40];
+		struct stat st;
+		must("fstat", fstat(roots->fds[i], &st));
+		if (!S_ISREG(st.st_mode))
+			continue;
+		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", roots->fds[i]);
+		int fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		(void)close(roots->fds[i]);
+		roots->fds[i] = fd;
+	}
+}
+
 static void restrict_files(const struct ks_roots *roots)
 {
 	int rc = 0;
@@ -82,7 +102,8 @@ static const int allowed_calls[] = {
 	SCMP_SYS(utimensat), SCMP_SYS(faccessat), SCMP_SYS(faccessat2),
 	/* memory, time, the end */
 	SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect), SCMP_SYS(madvise), SCMP_SYS(brk), SCMP_SYS(futex),
-	SCMP_SYS(sysinfo) /* qsort(3) asks how much there is */, SCMP_SYS(clock_gettime), SCMP_SYS(getrandom), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getuid), SCMP_SYS(geteuid),
+	SCMP_SYS(sysinfo), /* qsort of a glibc before 2.37 asks how much memory there is */
+	SCMP_SYS(clock_gettime), SCMP_SYS(getrandom), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getuid), SCMP_SYS(geteuid),
 	SCMP_SYS(sched_yield), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(sigaltstack),
 	SCMP_SYS(tgkill), SCMP_SYS(restart_syscall), SCMP_SYS(exit), SCMP_SYS(exit_group),
 };
@@ -102,7 +123,7 @@ static void restrict_calls(void)
 	seccomp_release(filter);
 }
 
-void ks_confine(const struct ks_identity *who, const struct ks_roots *roots)
+void ks_confine(const struct ks_identity *who, struct ks_roots *roots)
 {
 	(void)umask(022);
 	must("chdir", chdir("/"));
@@ -112,6 +133,7 @@ void ks_confine(const struct ks_identity *who, const struct ks_roots *roots)
 	limit(RLIMIT_AS, MEMORY_MAX);
 #endif
 	change_ids(who);
+	open_mounted_files(roots);
 	must("PR_SET_DUMPABLE", prctl(PR_SET_DUMPABLE, 0));
 	/* a change of ids clears it (prctl(2)); a parent that died before that is not ours any more */
 	must("PR_SET_PDEATHSIG", prctl(PR_SET_PDEATHSIG, SIGKILL));

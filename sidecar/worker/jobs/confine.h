@@ -15,4 +15,4 @@ struct ks_identity {
 /* Ids, groups and capabilities of the box's user; no new privileges; no core dump; the sidecar's death is ours; below the roots only
  * (Landlock, where the kernel has it); a short list of system calls, none of which starts a program or opens a socket. A step that fails
  * is the end of the process: no job runs with more than it should have. */
-void ks_confine(const struct ks_identity *who, const struct ks_roots *roots);
+void ks_confine(const struct ks_identity *who, struct ks_roots *roots);

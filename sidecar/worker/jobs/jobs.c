@@ -1,7 +1,9 @@
 #include "jobs.h"
 
 ks_job_fn *const ks_job_table[KS_JOB_KINDS] = {
-	[KS_JOB_STAT] = ks_job_stat,
+	[KS_JOB_READ] = ks_job_read,	 [KS_JOB_WRITE] = ks_job_write, [KS_JOB_STAT] = ks_job_stat,
+	[KS_JOB_LIST] = ks_job_list,	 [KS_JOB_MKDIR] = ks_job_mkdir, [KS_JOB_MOVE] = ks_job_move,
+	[KS_JOB_REMOVE] = ks_job_remove, [KS_JOB_EDIT] = ks_job_edit,
 	[KS_JOB_IMAGE] = ks_job_image,
 	[KS_JOB_SNAPSHOT] = ks_job_snapshot,
 	[KS_JOB_RESTORE] = ks_job_restore,

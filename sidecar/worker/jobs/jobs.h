@@ -3,7 +3,7 @@
 
 #include "run.h"
 
-ks_job_fn ks_job_stat;
+ks_job_fn ks_job_read, ks_job_write, ks_job_stat, ks_job_list, ks_job_mkdir, ks_job_move, ks_job_remove, ks_job_edit;
 ks_job_fn ks_job_image;
 ks_job_fn ks_job_snapshot; /* snapshot.c */
 ks_job_fn ks_job_restore;  /* restore.c */
