@@ -231,7 +231,8 @@ static void file_list(void *arg, struct ks_request *request, const void *params)
 	ks_pack_int(job, p->recursive);
 	ks_pack_int(job, p->limit);
 	ks_pack_bytes(job, p->cursor.data, p->cursor.present ? p->cursor.len : 0);
-	ks_pack_int(job, call->shown ? (int64_t)strlen(call->shown) + 1 : 0);
+	const size_t shown = call->shown ? strlen(call->shown) : 0;
+	ks_pack_int(job, (int64_t)shown + (shown > 0 && call->shown[shown - 1] != '/'));
 	ks_file_call_start(call);
 }
 

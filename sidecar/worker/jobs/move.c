@@ -22,7 +22,8 @@ static int fail_rename(const struct ks_name *from, const struct ks_name *to, int
 		(void)ks_error_hint(err, "read it, write it there, and remove it");
 		return ks_error_at(err, to->pointer);
 	}
-	return ks_name_fail(error == ENOENT || error == EACCES ? from : to, error, err);
+	(void)ks_name_fail(error == ENOENT || error == EACCES ? from : to, error, err);
+	return error == EEXIST ? ks_error_hint(err, "say replace: true if what is there may go") : -1;
 }
 
 static int move(struct ks_name *from, struct ks_name *to, bool replace, struct ks_error *err)

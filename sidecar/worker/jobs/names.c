@@ -27,6 +27,7 @@ int ks_name_fail(const struct ks_name *name, int error, struct ks_error *err)
 		{ EXDEV, KS_E_PATH_ESCAPE, "it leaves the workspace, or crosses a mount point; links that are followed must be relative" },
 		{ EACCES, KS_E_PERMISSION_DENIED, "the box's user may not do that" },
 		{ EPERM, KS_E_PERMISSION_DENIED, "the box's user may not do that" },
+		{ EOVERFLOW, KS_E_PERMISSION_DENIED, "it belongs to a user that the box does not know" }, /* of an id-mapped mount */
 		{ EROFS, KS_E_READ_ONLY, "" },
 		{ ENOSPC, KS_E_NO_SPACE, "" },
 		{ EDQUOT, KS_E_NO_SPACE, "" },

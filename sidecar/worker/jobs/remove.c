@@ -97,17 +97,20 @@ static int push(struct removal *r, int got)
 	return 0;
 }
 
-/* Removes an entry that is no directory, or is an empty one. ENOTEMPTY: it has to be entered. */
-static int remove_one(int dir, const char *name)
+/* Removes an entry that is no directory, or is an empty one. ENOTEMPTY: it has to be entered. What is known to be a directory is not tried
+ * as a file: each try costs Landlock a walk up to the root. */
+static int remove_one(int dir, const char *name, bool is_dir)
 {
 	/* Linux answers EISDIR here, POSIX also allows EPERM: unlink(2) */
-	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+	if (!is_dir && (unlinkat(dir, name, 0) == 0 || errno == ENOENT))
 		return 0;
-	const int first = errno;
+	const int first = is_dir ? EISDIR : errno;
 	if (first != EISDIR && first != EPERM)
 		return first;
 	if (unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
 		return 0;
+	if (errno == ENOTDIR && is_dir)
+		return remove_one(dir, name, false); /* somebody put another thing there */
 	return errno == ENOTDIR ? first : errno == EEXIST ? ENOTEMPTY : errno;
 }
 
@@ -134,7 +137,7 @@ static int pop(struct removal *r, struct ks_error *err)
 	(void)closedir(dir);
 	if (rc < 0 || r->depth == 0 || !parent->name)
 		return rc;
-	int error = remove_one(dirfd(parent->dir), parent->name);
+	int error = remove_one(dirfd(parent->dir), parent->name, true);
 	return error ? fail_inside(r, parent->name, error, err) : 0;
 }
 
@@ -175,7 +178,7 @@ static int remove_below(struct removal *r, struct ks_error *err)
 		}
 		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
 			continue;
-		int error = remove_one(dirfd(top->dir), d->d_name);
+		int error = remove_one(dirfd(top->dir), d->d_name, d->d_type == DT_DIR);
 		top->got_rid |= error == 0;
 		if (error == ENOTEMPTY)
 			rc = descend(r, d->d_name, err);
@@ -200,7 +203,7 @@ static int remove_name(struct ks_name *name, bool recursive, struct ks_error *er
 		return ks_fail_at(err, KS_E_INVALID_PATH, name->pointer, "the workspace itself, or a mount, cannot be removed");
 	if (fstatat(dir, last, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return ks_name_fail(name, errno, err);
-	int error = remove_one(dir, last);
+	int error = remove_one(dir, last, S_ISDIR(st.st_mode));
 	if (error != ENOTEMPTY || !recursive)
 		return error ? ks_name_fail(name, error, err) : 0;
 	int rc = push(&r, open_level(dir, last));
@@ -208,7 +211,7 @@ static int remove_name(struct ks_name *name, bool recursive, struct ks_error *er
 		return ks_name_fail(name, -rc, err);
 	if (remove_below(&r, err) < 0)
 		return -1;
-	error = remove_one(dir, last);
+	error = remove_one(dir, last, true);
 	return error ? ks_name_fail(name, error, err) : 0;
 }
 
