@@ -425,6 +425,93 @@ def test_a_planted_name(client, make_dir, place):
     assert os.listdir(path) == ["n"] and os.listdir(outside) == ["old"]
 
 
+def test_the_file_changes_between_the_passes(client, workspace, place):
+    """What was verified is not what is read again: nothing of it stays."""
+    session, path = workspace
+    before = archives.listing(path)
+    slow = slow_archive(place)
+    future = client.send("session/restore", {"sessionId": session, "path": slow})
+    client.wait_for(lambda: os.path.exists(path + "/.kern-restore/new/f0"), "the extraction")
+    with open(slow, "r+b") as file:
+        os.pwrite(file.fileno(), b"changed", os.fstat(file.fileno()).st_size - (1 << 20))
+    refused(future.error(), "changed", "/path")
+    assert archives.listing(path) == before
+    future = client.send("session/restore", {"sessionId": session, "path": slow})
+    client.wait_for(lambda: os.path.exists(path + "/.kern-restore/new/f0"), "the extraction")
+    with open(slow, "r+b") as file:  # a link that was not there when it was judged
+        os.pwrite(file.fileno(), header(b"l", type=b"2", linkname=b"/etc"), 39 * ((16 << 20) + 512))
+    refused(future.error(), "archive_refused", "/path")
+    assert archives.listing(path) == before
+
+
+MANY = 3000
+
+
+@pytest.fixture
+def wide(make_dir, place, client):
+    """A workspace and an archive with so many names at the top that the swap takes its time."""
+    path = make_dir("wide")
+    session = client.open(workspace=path)
+    client.run("python3", "-c", f"for i in range({MANY}): open('o%d' % i, 'x').close()", sessionId=session)
+    with open(place + "/wide.tar.gz", "wb") as file:
+        file.write(packed(*[entry(b"n%d" % i) for i in range(MANY)]))
+    os.chmod(place + "/wide.tar.gz", 0o644)
+    return session, path, place + "/wide.tar.gz"
+
+
+def whole(path):
+    """Which of the two states it is: nothing between."""
+    names = os.listdir(path)
+    assert len(names) == MANY and len({name[0] for name in names}) == 1, names[:10]
+    return names[0][0]
+
+
+def test_cancel_in_the_swap(client, wide):
+    session, path, archive = wide
+    for delay in (0.0, 0.005, 0.02, 0.05):
+        future = client.send("session/restore", {"sessionId": session, "path": archive})
+        client.wait_for(lambda: future.done() or os.path.exists(path + "/.kern-restore/old"), "the swap")
+        time.sleep(delay)
+        client.notify("$/cancel", {"id": future.id})
+        reply = future.wait()
+        assert whole(path) == ("o" if "error" in reply else "n")
+
+
+def test_kill_in_the_swap(sidecar, wide, client):
+    _, path, archive = wide
+    seen = set()
+    for delay in (0.0, 0.002, 0.01, 0.03, 0.06, 0.1):
+        victim = sidecar(expect_exit=None)
+        session = victim.open(workspace=path)
+        state = whole(path)
+        if state == "n":
+            victim.run("python3", "-c", "import os\nfor n in os.listdir(): os.rename(n, 'o' + n[1:])", sessionId=session)
+        future = victim.send("session/restore", {"sessionId": session, "path": archive})
+        victim.wait_for(lambda: future.done() or os.path.exists(path + "/.kern-restore/old"), "the swap")
+        time.sleep(delay)
+        victim.kill()
+        victim.process.wait()
+        heir = sidecar()
+        session = heir.open(workspace=path)
+        seen.add(whole(path))
+        heir.call("session/close", {"sessionId": session})
+    assert seen <= {"o", "n"}
+
+
+def test_the_host_goes_away(sidecar, make_dir, place):
+    path = make_dir("ws")
+    client = sidecar()
+    session = client.open(workspace=path)
+    client.run("sh", "-c", "echo old >f", sessionId=session)
+    before = archives.listing(path)
+    client.send("session/restore", {"sessionId": session, "path": slow_archive(place)})
+    client.wait_for(lambda: os.path.exists(path + "/.kern-restore/new/f0"), "the extraction")
+    assert client.close() == 0
+    heir = sidecar()
+    heir.open(workspace=path)
+    assert archives.listing(path) == before
+
+
 def test_worker_dies(client, workspace, place):
     """Whatever ends the worker: the old state."""
     session, path = workspace
