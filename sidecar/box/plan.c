@@ -245,6 +245,19 @@ int ks_plan_cover(struct ks_plan *plan, const char *source, const char *target, 
 	return step ? 0 : -1;
 }
 
+int ks_plan_within(struct ks_plan *plan, const char *source, const struct stat *identity, const char *target, unsigned flags,
+		   struct ks_error *err)
+{
+	struct ks_step *step = add_step(plan, KS_STEP_BIND, flags | KS_STEP_COVER, target, err);
+
+	if (!step)
+		return -1;
+	step->source = add_string(plan, source);
+	step->device = (uint64_t)identity->st_dev;
+	step->inode = (uint64_t)identity->st_ino;
+	return 0;
+}
+
 int ks_plan_again(struct ks_plan *plan, const char *source, const char *target, struct ks_error *err)
 {
 	struct ks_step *step = add_step(plan, KS_STEP_BIND, KS_STEP_BOX | KS_STEP_AGAIN, target, err);
@@ -386,7 +399,8 @@ const char *ks_plan_string(const struct ks_plan_view *view, uint32_t offset)
 const char *ks_plan_memory_target(const struct ks_plan_view *view)
 {
 	for (uint32_t i = 0; i < view->head->step_count; i++)
-		if (view->steps[i].kind == KS_STEP_TMPFS && !(view->steps[i].flags & KS_STEP_BOX))
+		if (view->steps[i].flags & KS_STEP_SENT ||
+		    (view->steps[i].kind == KS_STEP_TMPFS && !(view->steps[i].flags & KS_STEP_BOX)))
 			return ks_plan_string(view, view->steps[i].target);
 	return NULL;
 }

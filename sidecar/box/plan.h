@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -39,7 +40,7 @@ enum ks_step_kind {
 #define KS_STEP_BOX 1u	   /* made by each box, not once by the template: mount copies share superblocks */
 #define KS_STEP_RDONLY 2u  /* bind: read-only, recursively */
 #define KS_STEP_DEVICE 4u  /* bind: a device node of ours; every other bind is nodev */
-#define KS_STEP_COVER 16u  /* bind: the source is a file of our own root */
+#define KS_STEP_COVER 16u  /* bind: the source is a file of our own root, or a directory of what the template has mounted */
 #define KS_STEP_AGAIN 32u  /* bind, in a box: what the template has at `source`, at a place that the box's own mounts have covered */
 #define KS_STEP_SENT 64u  /* bind: the tree comes over the socket `fd`, from another template of the session */
 #define KS_STEP_OPTIONAL 8u /* mask: a kernel without that file is fine. dir: one that is there is, too */
@@ -97,6 +98,9 @@ int ks_plan_bind(struct ks_plan *plan, int fd, const char *path, const char *tar
 		 struct ks_error *err);
 /* A file of our own root, made by ks_plan_file(), over a file of the image. */
 int ks_plan_cover(struct ks_plan *plan, const char *source, const char *target, struct ks_error *err);
+/* A directory of what the template has mounted by then (a path in the box; it must be this inode), at another place or over itself. */
+int ks_plan_within(struct ks_plan *plan, const char *source, const struct stat *identity, const char *target, unsigned flags,
+		   struct ks_error *err);
 /* What the template mounted at `source`, again at `target` below one of the box's own file systems. */
 int ks_plan_again(struct ks_plan *plan, const char *source, const char *target, struct ks_error *err);
 int ks_plan_tmpfs(struct ks_plan *plan, const char *target, uint64_t size, uint64_t inodes, unsigned mode,
@@ -132,7 +136,7 @@ void ks_plan_close(struct ks_plan_view *view);
 struct ks_filter ks_plan_filter(const struct ks_plan_view *view, int which);
 const char *ks_plan_string(const struct ks_plan_view *view, uint32_t offset);
 const char *ks_step_name(uint32_t kind);
-/* Of ks_plan_memory(); NULL when there is none. */
+/* Where the memory workspace is; NULL when there is none. */
 const char *ks_plan_memory_target(const struct ks_plan_view *view);
 
 /* Test hook: true when `step` is the one that has to fail. Always false in a build without hooks. */

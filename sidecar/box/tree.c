@@ -226,6 +226,20 @@ static int mount_tmpfs(const struct ks_plan_view *plan, const struct ks_step *st
 	return fchdir(root) < 0 ? -errno : rc;
 }
 
+/* Of a workspace, where others write: by then it may be another thing than the one that was looked at. */
+static int clone_own(const struct ks_plan_view *plan, const struct ks_step *step)
+{
+	KS_AUTOCLOSE int tree = open_tree(AT_FDCWD, ks_plan_string(plan, step->source) + 1,
+					  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	struct stat st;
+
+	if (tree < 0 || fstat(tree, &st) < 0)
+		return -errno;
+	if (step->inode != 0 && (st.st_dev != step->device || st.st_ino != step->inode))
+		return -ESTALE;
+	return KS_TAKE_FD(tree);
+}
+
 static int place(const struct ks_plan_view *plan, const struct ks_step *step, int tree)
 {
 	const char *target = ks_plan_string(plan, step->target), *name;
@@ -246,9 +260,8 @@ static int place(const struct ks_plan_view *plan, const struct ks_step *step, in
 		return dir < 0 ? dir : symlinkat(ks_plan_string(plan, step->text), dir, name) < 0 ? -errno : 0;
 	case KS_STEP_BIND:
 		if (step->flags & KS_STEP_COVER) {
-			KS_AUTOCLOSE int own = open_tree(AT_FDCWD, ks_plan_string(plan, step->source) + 1,
-							 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-			return own < 0 ? -errno : place_bind(plan, step, own);
+			KS_AUTOCLOSE int own = clone_own(plan, step);
+			return own < 0 ? own : place_bind(plan, step, own);
 		}
 		return place_bind(plan, step, tree);
 	case KS_STEP_TMPFS:
