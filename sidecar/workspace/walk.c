@@ -169,12 +169,20 @@ static int add_file(struct ks_walk *walk, const char *name, size_t len, const st
 	return 0;
 }
 
+static bool is_skipped(const struct ks_walk *walk, const char *name)
+{
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return true;
+	return walk->dir == 0 && !walk->everything &&
+	       (strcmp(name, KS_SKIPPED_TOP_NAME) == 0 || strcmp(name, KS_STAGE_TOP_NAME) == 0);
+}
+
 static int take_entry(struct ks_walk *walk, const struct linux_dirent64 *d, struct ks_error *err)
 {
 	const char *name = d->d_name;
 	struct stat st;
 
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (walk->dir == 0 && !walk->everything && strcmp(name, KS_SKIPPED_TOP_NAME) == 0))
+	if (is_skipped(walk, name))
 		return 0;
 	/* Passed over or not, every name costs time: all count. */
 	if (++walk->seen > walk->max_entries)

@@ -13,6 +13,7 @@
 #define KS_TREE_MAX_NAME_BYTES (32u << 20)
 #define KS_HASH_MAX_FILE (64u << 10)	     /* larger files are never hashed */
 #define KS_SKIPPED_TOP_NAME ".deps"	     /* installed packages are not a call's files */
+#define KS_STAGE_TOP_NAME ".deps.new"	     /* nor is what a setup is about to install */
 
 struct ks_tree;
 struct ks_walk;
