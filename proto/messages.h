@@ -204,6 +204,12 @@ struct ks_handle_params { /* session/close */
 	char *session_id;
 };
 
+struct ks_setup_params { /* session/setup */
+	char *session_id, *command;
+	int64_t timeout_ms;
+	int stream;
+};
+
 struct ks_snapshot_params { /* session/snapshot */
 	char *session_id, *path;
 	int links; /* enum ks_links (worker/archive.h) */

@@ -76,7 +76,7 @@ static const struct ks_field session_fields[] = {
 	  .text = "false: no memory, CPU and process caps." },
 	{ KS_BOOL("requireLimits", T, require_limits), .flags = KS_F_CLI, .fallback = "false",
 	  .text = "Fail with limits_unenforced where the kernel cannot hold a cap." },
-	{ KS_BOOL("depsReadonly", T, deps_readonly), .flags = KS_F_CLI | KS_F_RELAXES | KS_F_ONLY_DEFAULT,
+	{ KS_BOOL("depsReadonly", T, deps_readonly), .flags = KS_F_CLI | KS_F_RELAXES,
 	  .fallback = "true", .text = "Installed packages are read only for the code." },
 	{ KS_INT("maxOutputBytes", T, max_output_bytes), .flags = KS_F_CLI, .min = 1, .max = KS_MAX_OUTPUT_BYTES,
 	  .fallback = "67108864", .unit = "bytes", .text = "How much of a call's output is kept; the call runs on." },
@@ -171,19 +171,19 @@ static const struct ks_field session_closed_fields[] = {
 KS_TABLE(ks_session_closed, "SessionClosed", session_closed_fields,
 	 .text = "A session that the sidecar ended by itself.");
 
-/* ---- not in this build ---- */
-
-#define SESSION KS_DOC(STRING, "sessionId", KS_MUST, KS_HANDLE_RULE, .text = "The session.")
-
+#define T struct ks_setup_params
 static const struct ks_field setup_fields[] = {
-	SESSION,
-	KS_DOC(STRING, "command", KS_MUST, .min = 1, .max = KS_WORD_BYTES,
-	       .text = "A shell command, with the network on."),
-	KS_DOC(INT, "timeoutMs", .min = 1, .max = KS_MAX_TIMEOUT_MS, .unit = "ms",
-	       .text = "Absent: the larger of the session's and 120 s."),
-	KS_DOC(ENUM, "stream", .choices = ks_stream_words, .fallback = "\"off\"", .text = "As in run/code."),
+	{ KS_STRING("sessionId", T, session_id), KS_MUST, KS_HANDLE_RULE, .text = "The session." },
+	{ KS_STRING("command", T, command), KS_MUST, .min = 1, .max = KS_COMMAND_BYTES,
+	  .text = "A shell command, with the network on. A leading pip install or npm install of packages goes to .deps." },
+	{ KS_INT("timeoutMs", T, timeout_ms), .min = 1, .max = KS_MAX_TIMEOUT_MS, .unit = "ms",
+	  .text = "Absent: the larger of the session's and 120 s." },
+	{ KS_ENUM("stream", T, stream, ks_stream_words), .fallback = "\"off\"", .text = "As in run/code." },
 };
-KS_PARAMS(ks_session_setup_params, "SessionSetupParams", setup_fields, .text = "Prepares the session's file system.");
+KS_PARAMS(ks_session_setup_params, "SessionSetupParams", setup_fields, .text = "Prepares the session's file system.",
+	  .size = sizeof(T));
+#undef T
+
 static const struct ks_field setup_result_fields[] = {
 	KS_DOC(BOOL, "cached", KS_MUST, .text = "The same setup had been done before."),
 };

@@ -22,6 +22,7 @@
 #define KS_PATH_BYTES 4095 /* PATH_MAX (linux/limits.h) without its NUL */
 #define KS_WORD_BYTES                                                                                                  \
 	131071 /* one word of argv or of the environment: MAX_ARG_STRLEN (linux/binfmts.h) without its NUL */
+#define KS_COMMAND_BYTES 65536 /* of a setup: it becomes a word of argv, with a little of ours around it */
 #define KS_CODE_BYTES (4 << 20)
 #define KS_TEXT_BYTES (8 << 20) /* a text as large as a line: more goes through blob/write */
 #define KS_HANDLE_RULE .min = 1, .max = 64, .pattern = KS_P_HANDLE

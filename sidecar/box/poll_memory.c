@@ -2,10 +2,12 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "plan.h"
@@ -67,12 +69,18 @@ static uint64_t resident_bytes(const char *pid, uint64_t resident)
 static uint64_t tmpfs_bytes(void)
 {
 	static const char *const mounts[] = { "/tmp", "/dev/shm", "/home", KS_CODE_DIR };
-	struct statvfs fs;
+	struct statfs fs;
+	struct stat st[KS_COUNT(mounts)] = { 0 };
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < KS_COUNT(mounts); i++)
-		if (statvfs(mounts[i], &fs) == 0)
-			sum += (uint64_t)(fs.f_blocks - fs.f_bfree) * fs.f_frsize;
+	/* a setup has directories of its workspace in some of these places: on a disk, or all in one memory file system */
+	for (size_t i = 0; i < KS_COUNT(mounts); i++) {
+		bool seen = stat(mounts[i], &st[i]) < 0 || statfs(mounts[i], &fs) < 0 || fs.f_type != TMPFS_MAGIC;
+		for (size_t k = 0; k < i && !seen; k++)
+			seen = st[k].st_dev == st[i].st_dev;
+		if (!seen)
+			sum += (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+	}
 	return sum;
 }
 

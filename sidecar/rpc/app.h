@@ -16,6 +16,7 @@ struct ks_app {
 void ks_methods_run(struct ks_app *app);
 void ks_methods_session(struct ks_app *app);
 void ks_methods_kernel(struct ks_app *app);
+void ks_methods_setup(struct ks_app *app);
 void ks_methods_file(struct ks_app *app);
 void ks_methods_archive(struct ks_app *app);
 void ks_methods_info(struct ks_app *app);

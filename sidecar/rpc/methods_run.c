@@ -99,7 +99,14 @@ static void on_failed(void *arg, const struct ks_error *err)
 	free_run(run);
 }
 
-static const struct ks_call_ops call_ops = { on_started, on_output, on_room, on_done, on_failed };
+static void on_credit(void *arg, uint64_t bytes)
+{
+	struct run *run = arg;
+
+	ks_stream_credit(run->stream, bytes);
+}
+
+static const struct ks_call_ops call_ops = { on_started, on_output, on_credit, on_room, on_done, on_failed };
 
 static void on_stream_room(void *arg)
 {
@@ -293,10 +300,8 @@ static void run_credit(void *arg, struct ks_request *request, const void *params
 		return;
 	}
 	ks_reply_empty(request);
-	if (call->ops == &call_ops) {
-		struct run *run = call->arg;
-		ks_stream_credit(run->stream, (uint64_t)p->bytes);
-	}
+	if (call->ops->credit)
+		call->ops->credit(call->arg, (uint64_t)p->bytes);
 }
 
 static void output_read(void *arg, struct ks_request *request, const void *params)

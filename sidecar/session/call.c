@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "session/deps.h"
 #include "session/kernel.h"
 #include "session/posture.h"
 
@@ -370,6 +371,10 @@ static int build_environment(struct ks_call *call, const struct ks_prepared *pre
 		ks_buf_printf(room, "%s=%s", own[i][0], own[i][1]);
 		ks_buf_char(room, '\0');
 	}
+	size_t at = room->len;
+	ks_deps_environment(call->session, room);
+	for (; at < room->len && !room->failed; at += strlen(room->data + at) + 1)
+		offsets[count++] = at;
 	for (size_t i = 0; i < prepared->env_count; i++) {
 		offsets[count++] = room->len;
 		ks_buf_add(room, prepared->env[i], strlen(prepared->env[i]) + 1);
@@ -585,8 +590,9 @@ static void in_session(struct ks_call *call)
 {
 	struct ks_error err;
 
-	call->outcome.start_kind = call->throwaway || call->session->start == KS_START_COLD ? "cold" : "template";
-	if (call->throwaway || call->session->start != KS_START_COLD) {
+	const bool own = call->is_setup || (!call->throwaway && call->session->start == KS_START_COLD);
+	call->outcome.start_kind = own || call->throwaway ? "cold" : "template";
+	if (!own) {
 		make_box(call, call->session->group);
 		return;
 	}
@@ -665,7 +671,7 @@ void ks_calls_start_queued(struct ks_core *core)
 	for (struct ks_list *n = core->queued.next, *next; core->running_count < core->max_runs && n != &core->queued; n = next) {
 		struct ks_call *call = KS_ENTRY(n, struct ks_call, node);
 		next = n->next;
-		if ((!call->session || ks_gate_passed(&call->session->gate, call->ticket)) &&
+		if ((!call->session || call->is_setup || ks_gate_passed(&call->session->gate, call->ticket)) &&
 		    (!call->cell || ks_kernel_ready(call->kernel)))
 			start(call);
 	}

@@ -27,6 +27,7 @@ struct ks_call;
 struct ks_call_ops {
 	void (*started)(void *arg);
 	void (*output)(void *arg, enum ks_output which, const void *data, size_t len);
+	void (*credit)(void *arg, uint64_t bytes); /* of the client; may be NULL */
 	size_t (*room)(void *arg); /* bytes that may be read from the box now; SIZE_MAX when nobody holds it up */
 	void (*done)(void *arg);   /* ks_call_outcome() is complete; last */
 	void (*failed)(void *arg, const struct ks_error *err); /* instead: no foreign code ran; last */
@@ -86,7 +87,7 @@ struct ks_call {
 	struct ks_core *core;
 	struct ks_session *session;
 	const void *owner; /* the session whose close ends output/read; NULL of a throw-away call */
-	struct ks_group *own_group; /* start: "cold" */
+	struct ks_group *own_group; /* start: "cold", and of a setup */
 	uint64_t ticket; /* of the session's gate */
 	enum ks_call_state state;
 	char id[65];
@@ -102,6 +103,7 @@ struct ks_call {
 	int stops;	  /* what was done to end it: SIGINT, SIGINT, SIGKILL */
 	enum ks_cell_status cell_status;
 	struct ks_box_end usage_before;
+	bool is_setup; /* has the gate, and a template of its own */
 	/* what will run */
 	const struct ks_language *language; /* NULL: run/argv */
 	const char *code;

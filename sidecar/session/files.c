@@ -163,7 +163,7 @@ void ks_files_turn(struct ks_session *session)
 	files->turning = false;
 }
 
-static int start(struct ks_session *session, struct ks_task *task, uint64_t ticket, struct ks_error *err)
+static int start(struct ks_session *session, struct ks_task *task, bool exclusive, struct ks_error *err)
 {
 	struct ks_files *files = &session->files;
 
@@ -175,7 +175,8 @@ static int start(struct ks_session *session, struct ks_task *task, uint64_t tick
 		return ks_error_hint(err, "try again when some have been answered");
 	}
 	task->session = session;
-	task->ticket = ticket;
+	task->exclusive = exclusive;
+	task->ticket = exclusive ? 0 : ks_gate_ticket(&session->gate);
 	task->worker = NULL;
 	task->pushed = task->cancelled = false;
 	ks_list_append(&files->tasks, &task->node);
@@ -189,14 +190,12 @@ int ks_files_start(struct ks_session *session, struct ks_task *task, struct ks_e
 {
 	if (session->state != KS_SESSION_OPEN)
 		return ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/sessionId", "session %s is closing", session->id);
-	task->exclusive = false;
-	return start(session, task, ks_gate_ticket(&session->gate), err);
+	return start(session, task, false, err);
 }
 
 int ks_files_start_exclusive(struct ks_session *session, struct ks_task *task, struct ks_error *err)
 {
-	task->exclusive = true;
-	return start(session, task, 0, err);
+	return start(session, task, true, err);
 }
 
 void ks_files_cancel(struct ks_task *task)

@@ -130,6 +130,8 @@ static int take_profile(struct ks_session *session, const struct ks_session_para
 		return contradicts(err, "/mapOwner", "mapOwner:true");
 	if (!params->enforce_limits)
 		return contradicts(err, "/enforceLimits", "enforceLimits:false");
+	if (!params->deps_readonly)
+		return contradicts(err, "/depsReadonly", "depsReadonly:false");
 	if (session->box_uid == 0)
 		return contradicts(err, "/user", "user root");
 	return 0;
@@ -160,6 +162,8 @@ int ks_session_take_identity(struct ks_session *session, const struct ks_session
 	if (params->network)
 		ks_session_add_note(session, "network_is_the_hosts",
 				    "network:true: the box shares the host's network, its 127.0.0.1 and its abstract sockets included");
+	if (!params->deps_readonly)
+		ks_session_add_note(session, "deps_writable", "depsReadonly:false: what a call does to .deps is what later calls import");
 	if (take_user(session, params->user, err) < 0 || take_capabilities(session, params, err) < 0 ||
 	    take_profile(session, params, err) < 0 || take_apparmor(session, params->apparmor, err) < 0)
 		return -1;

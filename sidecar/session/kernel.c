@@ -393,7 +393,7 @@ static void on_failed(void *arg, const struct ks_error *err)
 	host_gone(kernel, &copy);
 }
 
-static const struct ks_call_ops host_ops = { on_started, on_output, on_room, on_done, on_failed };
+static const struct ks_call_ops host_ops = { on_started, on_output, NULL, on_room, on_done, on_failed };
 
 static int start_host(struct ks_kernel *kernel, struct ks_error *err)
 {

@@ -10,6 +10,7 @@
 
 #include "box/idmap.h"
 #include "box/init.h"
+#include "session/deps.h"
 #include "session/disk.h"
 #include "session/identity.h"
 #include "session/mounts.h"
@@ -98,7 +99,7 @@ static void write_own_file(const struct ks_session *session, const char *path, s
 		if (other && session->box_gid != 0 && session->box_gid != KS_BOX_UID)
 			ks_buf_printf(text, "%s:x:%u:\n", session->user_name, session->box_gid);
 		ks_buf_str(text, "nogroup:x:65534:\n");
-	} else if (session->network) {
+	} else if (session->network || session->stage) {
 		add_host_file(text, path); /* resolv.conf and hosts: names must mean there what they mean here */
 	} else if (strcmp(path, "/etc/hosts") == 0) {
 		ks_buf_str(text, "127.0.0.1 localhost sandbox\n::1 localhost\n");
@@ -298,18 +299,23 @@ static int plan_memory(struct ks_session *session, struct ks_plan *plan, const c
 	return rc;
 }
 
-static int plan_workspace(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
+static int plan_workspace_at(struct ks_session *session, struct ks_plan *plan, const char *target, struct ks_error *err)
 {
-	char hidden[64];
-
-	hidden_place(0, hidden);
-	const char *target = is_covered(session, session->workspace_target) ? hidden : session->workspace_target;
 	if (session->workspace_memory)
 		return plan_memory(session, plan, target, err);
 	if (!session->id_mapped)
 		return ks_plan_bind(plan, session->workspace_fd, session->workspace, target, 0, -1, err);
 	return bind_mapped(session, plan, session->workspace_fd, session->workspace, target, 0, 0, 0, err) < 0 ?
 		       ks_error_at(err, "/workspace") : 0;
+}
+
+static int plan_workspace(struct ks_session *session, struct ks_plan *plan, struct ks_error *err)
+{
+	char hidden[64];
+
+	hidden_place(0, hidden);
+	const char *target = is_covered(session, session->workspace_target) ? hidden : session->workspace_target;
+	return plan_workspace_at(session, plan, target, err) < 0 ? -1 : ks_deps_plan(session, target, plan, err);
 }
 
 static int plan_mount(struct ks_session *session, size_t index, struct ks_plan *plan, struct ks_error *err)
@@ -351,10 +357,10 @@ static int plan_box_mounts(const struct ks_session *session, struct ks_plan *pla
 	uint64_t half = (uint64_t)session->limits.memory_bytes / 2, home = half < 64 * MIB ? half : 64 * MIB;
 
 	for (size_t i = 0; i < session->tmpfs_count; i++)
-		if (ks_plan_tmpfs(plan, session->tmpfs[i].target, session->tmpfs[i].size, 65536, 01777, err) < 0)
+		if (!ks_deps_replaces(session, session->tmpfs[i].target) && ks_plan_tmpfs(plan, session->tmpfs[i].target, session->tmpfs[i].size, 65536, 01777, err) < 0)
 			return -1;
 	if (ks_plan_tmpfs(plan, "/dev/shm", session->shm_size, 16384, 01777, err) < 0 ||
-	    ks_plan_tmpfs(plan, "/home", home, 65536, 01777, err) < 0 ||
+	    (!ks_deps_replaces(session, "/home") && ks_plan_tmpfs(plan, "/home", home, 65536, 01777, err) < 0) ||
 	    ks_plan_tmpfs(plan, KS_CODE_DIR, 24 * MIB, 64, 01777, err) < 0 || plan_covered(session, plan, err) < 0 ||
 	    ks_plan_devpts(plan, err) < 0 || ks_plan_proc(plan, err) < 0)
 		return -1;
@@ -370,7 +376,7 @@ static int plan_all(struct ks_session *session, struct ks_plan *plan, struct ks_
 	const bool host = session->image->kind == KS_IMAGE_HOST;
 
 	ks_plan_map_ids(plan, session->box_uid, session->box_gid, session->owner_uid, session->owner_gid);
-	plan->head.shares_network = session->network;
+	plan->head.shares_network = session->network || session->stage;
 	plan->head.keep_caps = session->keep_caps;
 	plan->head.box_user_ns = session->core->engine && ks_engine_box_user_ns(session->core->engine);
 	if (ks_plan_set_hostname(plan, "sandbox", err) < 0 ||

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "session/archive.h"
 #include "session/call.h"
+#include "session/deps.h"
 #include "session/files.h"
 #include "session/identity.h"
 #include "session/kernel.h"
@@ -46,9 +47,17 @@ void ks_pairs_free(struct ks_pairs *pairs)
 	*pairs = (struct ks_pairs){ 0 };
 }
 
+static void free_group(struct ks_session_group *holder)
+{
+	ks_list_remove(&holder->node);
+	free(holder);
+}
+
 static void free_session(struct ks_session *session)
 {
 	ks_files_free(session);
+	while (!ks_list_empty(&session->groups))
+		free_group(KS_ENTRY(session->groups.next, struct ks_session_group, node));
 	while (!ks_list_empty(&session->interpreters)) {
 		struct ks_interpreter *i = KS_ENTRY(session->interpreters.next, struct ks_interpreter, node);
 		ks_list_remove(&i->node);
@@ -189,6 +198,7 @@ static int take_params(struct ks_session *session, const struct ks_session_param
 	session->timeout_ms = params->timeout_ms;
 	session->max_output_bytes = params->max_output_bytes;
 	session->track_files = params->track_files;
+	session->deps.readonly = params->deps_readonly;
 	session->start = params->start;
 	if (strcmp(params->workspace_target, "/workspace") != 0 && ks_target_check(params->workspace_target, err) < 0)
 		return ks_error_at(err, "/workspaceTarget");
@@ -213,7 +223,24 @@ static void finish_opening(struct ks_session *session, const struct ks_error *er
 		opened(arg, err ? NULL : session, err);
 }
 
-static void on_failed(void *arg, const struct ks_error *err);
+static void finish_reopening(struct ks_session *session, const struct ks_error *err)
+{
+	void (*reopened)(void *, const struct ks_error *) = KS_TAKE(session->reopened, NULL);
+
+	reopened(session->reopened_arg, err);
+}
+
+static void fail_opening(struct ks_session *session, const struct ks_error *err)
+{
+	session->core->counters.starts_failed++;
+	finish_opening(session, err);
+	ks_session_close(session, NULL, NULL);
+}
+
+static bool is_newest(const struct ks_session_group *holder)
+{
+	return holder->session->groups.prev == &holder->node;
+}
 
 static void on_settled(struct ks_session *session)
 {
@@ -226,15 +253,22 @@ static void on_settled(struct ks_session *session)
 
 static void on_ready(void *arg, int memory_fd)
 {
-	struct ks_session *session = arg;
+	struct ks_session_group *holder = arg;
+	struct ks_session *session = holder->session;
 	KS_AUTOCLOSE int memory = memory_fd;
 	struct ks_error err;
 
+	if (session->reopened && is_newest(holder)) {
+		ks_group_close(session->group);
+		session->group = holder->group;
+		finish_reopening(session, NULL);
+		return;
+	}
 	if (session->state != KS_SESSION_OPENING)
 		return;
 	if (session->workspace_memory && memory < 0) { /* it came, and we have no descriptor left for it */
 		(void)ks_fail(&err, KS_E_OVERLOADED, "the workspace cannot be opened: too many open files");
-		on_failed(session, &err);
+		fail_opening(session, &err);
 		return;
 	}
 	if (session->workspace_memory) {
@@ -246,30 +280,69 @@ static void on_ready(void *arg, int memory_fd)
 
 static void on_failed(void *arg, const struct ks_error *err)
 {
-	struct ks_session *session = arg;
+	struct ks_session_group *holder = arg;
+	struct ks_session *session = holder->session;
 	struct ks_core *core = session->core;
 
-	if (session->state == KS_SESSION_OPENING) {
-		core->counters.starts_failed++;
-		finish_opening(session, err);
-	} else if (session->state == KS_SESSION_OPEN && !session->throwaway && core->session_closed) {
-		core->session_closed(core->session_closed_arg, session->id, "template_died");
+	if (holder->group != session->group) {
+		if (session->reopened && is_newest(holder))
+			finish_reopening(session, err);
+		return;
 	}
+	if (session->state == KS_SESSION_OPENING) {
+		fail_opening(session, err);
+		return;
+	}
+	if (session->state == KS_SESSION_OPEN && !session->throwaway && core->session_closed)
+		core->session_closed(core->session_closed_arg, session->id, "template_died");
 	ks_session_close(session, NULL, NULL);
 }
 
 static void on_ended(void *arg)
 {
-	struct ks_session *session = arg;
+	struct ks_session_group *holder = arg;
+	struct ks_session *session = holder->session;
+	const bool current = holder->group == session->group;
 
-	session->group = NULL;
-	if (session->state != KS_SESSION_CLOSING)
+	if (current)
+		session->group = NULL;
+	free_group(holder);
+	if (current && session->state != KS_SESSION_CLOSING)
 		ks_session_close(session, NULL, NULL);
 	else
 		ks_session_turn(session);
 }
 
 static const struct ks_group_ops group_ops = { on_ready, on_failed, on_ended };
+
+static struct ks_group *open_group(struct ks_session *session, struct ks_error *err)
+{
+	struct ks_session_group *holder = calloc(1, sizeof(*holder));
+
+	if (!holder) {
+		(void)ks_fail(err, KS_E_INTERNAL, "out of memory");
+		return NULL;
+	}
+	holder->session = session;
+	holder->group = ks_session_open_group(session, &group_ops, holder, err);
+	if (!holder->group) {
+		free(holder);
+		return NULL;
+	}
+	ks_list_append(&session->groups, &holder->node);
+	return holder->group;
+}
+
+int ks_session_reopen(struct ks_session *session, void (*reopened)(void *arg, const struct ks_error *err), void *arg,
+		      struct ks_error *err)
+{
+	session->reopened = reopened;
+	session->reopened_arg = arg;
+	if (open_group(session, err))
+		return 0;
+	session->reopened = NULL;
+	return -1;
+}
 
 struct ks_group *ks_session_open_group(struct ks_session *session, const struct ks_group_ops *ops, void *arg, struct ks_error *err)
 {
@@ -316,6 +389,7 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 					.opened_arg = arg, .opened_us = ks_now_us() };
 	ks_list_init(&session->interpreters);
 	ks_list_init(&session->calls);
+	ks_list_init(&session->groups);
 	ks_files_init(&session->files);
 	ks_gate_init(&session->gate);
 	if (params->session_id)
@@ -330,7 +404,8 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 		discard(session);
 		return -1;
 	}
-	session->group = ks_session_open_group(session, &group_ops, session, err);
+	ks_deps_find(session);
+	session->group = open_group(session, err);
 	if (!session->group) {
 		discard(session);
 		return -1;
@@ -444,6 +519,8 @@ void ks_session_turn(struct ks_session *session)
 		ks_group_close(session->group);
 		return; /* on_ended comes back here */
 	}
+	if (!ks_list_empty(&session->groups))
+		return; /* so it does for those that have had their turn */
 	if (session->workspace_private && session->workspace_fd >= 0)
 		remove_workspace(session, true);
 	else if (!session->workspace_private || !session->workspace)

@@ -28,6 +28,23 @@ struct ks_session_tmpfs {
 	uint64_t size; /* bytes */
 };
 
+struct ks_deps { /* see deps.h */
+	bool present, readonly;
+	struct stat identity;
+};
+
+/* Where a setup works, as made by KS_JOB_DEPS_STAGE: what lies over .deps, /tmp and HOME. */
+struct ks_deps_stage {
+	struct stat tree, tmp, home;
+};
+
+/* One of the session's groups: the one in use, its successor while that opens, those that are ending. */
+struct ks_session_group {
+	struct ks_list node;
+	struct ks_session *session;
+	struct ks_group *group;
+};
+
 struct ks_note {
 	char code[32], message[256];
 };
@@ -76,7 +93,10 @@ struct ks_session {
 	bool track_files;
 	int start; /* enum ks_start */
 	struct ks_pairs env;
+	struct ks_deps deps;
+	const struct ks_deps_stage *stage; /* of the setup that makes its box: such a box has it, and the network on */
 	struct ks_group *group; /* NULL before and after */
+	struct ks_list groups; /* struct ks_session_group; the last is the newest */
 	struct ks_list calls;	/* struct ks_call, by their session_node */
 	size_t call_count;
 	struct ks_files files;
@@ -89,6 +109,8 @@ struct ks_session {
 	void *opened_arg;
 	void (*closed)(void *arg);
 	void *closed_arg;
+	void (*reopened)(void *arg, const struct ks_error *err);
+	void *reopened_arg;
 };
 
 /* Checks everything, then asks for the template. -1 with err: nothing was left behind and no callback comes. Else `opened` is called
@@ -102,6 +124,10 @@ void ks_session_close(struct ks_session *session, void (*closed)(void *arg), voi
 struct ks_session *ks_session_find(struct ks_core *core, const char *id, bool opening_too, struct ks_error *err);
 /* One more template for the same posture (start: "cold"). */
 struct ks_group *ks_session_open_group(struct ks_session *session, const struct ks_group_ops *ops, void *arg, struct ks_error *err);
+/* The template again, with what the session's fields say now; nothing of the session may be running. The old one stays until the new one
+ * is there, and for good when that fails. `reopened` follows; or -1 with err. */
+int ks_session_reopen(struct ks_session *session, void (*reopened)(void *arg, const struct ks_error *err), void *arg,
+		      struct ks_error *err);
 /* Frees it without waiting for anybody: the sidecar ends. */
 void ks_session_forget(struct ks_session *session);
 /* A call came or went. */

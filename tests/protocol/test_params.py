@@ -121,7 +121,6 @@ LATER = [
     ("session/open", {"tmpfs": {"/x": "64m"}}),
     ("session/open", {"shmSize": "64m"}),
     ("session/open", {"user": "root"}),
-    ("session/open", {"depsReadonly": False}),
     ("session/open", {"box": "resident"}),
     ("session/open", {"start": "spare"}),
     ("session/open", {"start": "zygote"}),

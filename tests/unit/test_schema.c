@@ -70,7 +70,10 @@ static void test_fields(void **state)
 		   "\"maximum\":1048576,\"x-unit\":\"MiB\",\"x-flag\":\"--memory-mb\"}");
 	check_json(property("SessionOpenParams", "depsReadonly"),
 		   "{\"description\":\"Installed packages are read only for the code.\",\"type\":\"boolean\",\"default\":true,"
-		   "\"x-onlyDefault\":true,\"x-relaxes\":true,\"x-flag\":\"--deps-readonly\"}");
+		   "\"x-relaxes\":true,\"x-flag\":\"--deps-readonly\"}");
+	check_json(property("SessionOpenParams", "prewarm"),
+		   "{\"description\":\"Boxes that are kept ready.\",\"type\":\"integer\",\"minimum\":0,\"maximum\":64,\"default\":0,"
+		   "\"x-onlyDefault\":true,\"x-flag\":\"--prewarm\"}");
 	check_json(property("SessionOpenParams", "start"),
 		   "{\"description\":\"How boxes are "
 		   "started.\",\"type\":\"string\",\"enum\":[\"auto\",\"cold\",\"template\",\"spare\","

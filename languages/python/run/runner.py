@@ -146,6 +146,30 @@ def suppressed(statement, source):
     return b"".join(lines).lstrip(b" \t\f\\\r\n").startswith(b";")
 
 
+# Bytecode that another call could have written is neither read nor made: the header of a .pyc in __pycache__ can be
+# forged, and then other code runs than the source beside it shows. What a box cannot write (its image, .deps) has its
+# bytecode, as has a virtual environment. Compiled under the import system's own name, so that tracebacks leave it out.
+OWN_BYTECODE = """
+def get_code(self, fullname):
+    path = self.get_filename(fullname)
+    if _sys.pycache_prefix is None and not path.startswith(_trusted) and _access(_path_split(path)[0] or ".", 2):
+        return self.source_to_code(self.get_data(path), path)
+    return SourceLoader.get_code(self, fullname)
+SourceFileLoader.get_code = get_code
+"""
+
+
+def distrust_bytecode():
+    system = sys.modules["_frozen_importlib_external"]
+    trusted = [sys.prefix + "/"] if sys.prefix != "/" else []
+    deps = posix.environ.get(b"KERN_DEPS")
+    if deps:
+        trusted.append(deps.decode("utf-8", "surrogateescape") + "/")
+    names = {"_access": posix.access, "_trusted": tuple(trusted), "_sys": sys, "SourceLoader": system.SourceLoader,
+             "SourceFileLoader": system.SourceFileLoader, "_path_split": system._path_split}
+    exec(compile(OWN_BYTECODE, "<frozen importlib._bootstrap_external>", "exec"), names)
+
+
 def parse(source, name, flags=0):
     """Two code objects: all statements, and the last expression, or None, from its own node, so with its line."""
     flags |= TOP_LEVEL_AWAIT
@@ -171,6 +195,7 @@ def main():
     me, fd, name, path = sys.argv[:4] if not kernel else (*sys.argv, "", "")
     sys.argv[:4] = [path]
     channel = Channel(int(fd))
+    distrust_bytecode()
     builtins.display = display
     sys.displayhook = displayhook
     if not getattr(sys.flags, "safe_path", False):

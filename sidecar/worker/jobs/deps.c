@@ -77,12 +77,11 @@ static int clear(int workspace, struct ks_error *err)
 }
 
 /* What is there may be used when it is empty, or the one that the session knows. Makes one where nothing is. */
-static int look_at_deps(int workspace, bool known, int64_t device, int64_t inode, bool *ret_made, int *ret_fd, struct ks_error *err)
+static int look_at_deps(int workspace, bool known, int64_t device, int64_t inode, int *ret_fd, struct ks_error *err)
 {
 	struct stat st;
 
-	*ret_made = mkdirat(workspace, DEPS, 0755) == 0;
-	if (!*ret_made && errno != EEXIST)
+	if (mkdirat(workspace, DEPS, 0755) < 0 && errno != EEXIST)
 		return broken(err, "cannot make " DEPS);
 	KS_AUTOCLOSE int fd = ks_open_beneath(workspace, DEPS, O_RDONLY | O_DIRECTORY, KS_BENEATH_STAY);
 	if (fd == -EXDEV)
@@ -99,19 +98,18 @@ static int look_at_deps(int workspace, bool known, int64_t device, int64_t inode
 	return 0;
 }
 
-/* Request: known, device, inode of the session's packages. Result: made (the empty directory .deps), fresh (there were no packages). */
+/* Request: known, device, inode of the session's packages. Result: were there none? */
 int ks_job_deps_stage(struct ks_run *run, struct ks_unpack *in, struct ks_buf *ret_result, struct ks_error *err)
 {
 	static const char *const places[] = { STAGE "/tree", STAGE "/tmp", STAGE "/home" };
 	const bool known = ks_unpack_int(in) != 0;
 	const int64_t device = ks_unpack_int(in), inode = ks_unpack_int(in);
 	KS_AUTOCLOSE int deps = -1;
-	bool made = false;
 
 	if (!ks_unpack_end(in))
 		ks_run_damaged();
 	const int workspace = ks_run_root(run, 0, true, err);
-	if (workspace < 0 || look_at_deps(workspace, known, device, inode, &made, &deps, err) < 0 || clear(workspace, err) < 0)
+	if (workspace < 0 || look_at_deps(workspace, known, device, inode, &deps, err) < 0 || clear(workspace, err) < 0)
 		return -1;
 	if (mkdirat(workspace, STAGE, 0700) < 0)
 		return broken(err, "cannot make " STAGE);
@@ -121,7 +119,6 @@ int ks_job_deps_stage(struct ks_run *run, struct ks_unpack *in, struct ks_buf *r
 	KS_AUTOCLOSE int tree = ks_open_beneath(workspace, places[0], O_RDONLY | O_DIRECTORY, KS_BENEATH_STAY);
 	if (tree < 0 || ks_copy_tree(deps, tree, err) < 0)
 		return tree < 0 ? broken(err, "cannot open " STAGE) : -1;
-	ks_pack_int(ret_result, made);
 	ks_pack_int(ret_result, is_empty(deps) == 1);
 	return 0;
 }

@@ -1,0 +1,407 @@
+"""session/setup: a command with the network on that installs packages into .deps; whole or not at all (session/setup.h)."""
+
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from expect import fault, plain, refused
+from packages import tarball, wheel
+
+PIP = "pip install --no-index --find-links /packages "
+HAS_PIP = subprocess.run(["/usr/bin/python3", "-I", "-c", "import pip"], capture_output=True, check=False).returncode == 0
+needs_pip = pytest.mark.skipif(not HAS_PIP, reason="/usr/bin/python3 has no pip: install python3-pip")
+needs_npm = pytest.mark.skipif(not shutil.which("npm", path="/usr/bin:/bin"), reason="no npm in /usr: install npm")
+NO_INDEX = ("No matching distribution", "NewConnectionError", "Read timed out", "ConnectTimeout", "ProxyError", "SSLError")
+
+
+class Session:
+    def __init__(self, client, **fields):
+        self.client = client
+        self.answer = client.call("session/open", fields)
+        self.id, self.workspace = self.answer["sessionId"], self.answer["workspace"]
+
+    def send(self, command, **params):
+        return self.client.send("session/setup", {"sessionId": self.id, "command": command, **params})
+
+    def setup(self, command, timeout=120, **params):
+        return self.send(command, **params).result(timeout)
+
+    def refuse(self, command, **params):
+        return self.client.fail("session/setup", {"sessionId": self.id, "command": command, **params})
+
+    def sh(self, script, **params):
+        return self.client.run("sh", "-c", script, sessionId=self.id, **params)
+
+    def code(self, code, **params):
+        return self.client.code(code, sessionId=self.id, **params)
+
+    def start(self, script):
+        return self.client.start("sh", "-c", script, sessionId=self.id)
+
+    def names(self):
+        return sorted(self.sh("ls -A")["stdout"].split())
+
+
+@pytest.fixture
+def packages(make_dir):
+    directory = make_dir("packages")
+    wheel(directory, "one", scripts={"one-tool": "one:main"}, files={"one.py": "version = '1.0'\ndef main():\n    print('tool', version)\n"})
+    wheel(directory, "two")
+    wheel(directory, "two", "2.0")
+    tarball(directory, "double")
+    return {"source": directory, "target": "/packages", "mode": "ro"}
+
+
+@pytest.fixture
+def session(client, packages):
+    return Session(client, mounts=[packages])
+
+
+# -- what it installs
+
+
+@needs_pip
+def test_pip(session):
+    result = session.setup(PIP + "one")
+    assert (result["exitCode"], result["success"], result["cached"], result["files"]) == (0, True, False, []), result
+    assert "Successfully installed one-1.0" in result["stdout"]
+    assert session.names() == [".deps"]
+    result = session.code("import one, sys\nprint(one.version, one.__file__, one.__cached__)\nsys.path[:2]")
+    assert result["stdout"].split()[:2] == ["1.0", "/workspace/.deps/one.py"]
+    assert result["results"][0]["data"]["text/plain"] == "['/workspace', '/workspace/.deps']"
+    plain(session.sh("one-tool"), "tool 1.0\n")
+    plain(session.sh("python3 -c 'import one; print(one.version)'"), "1.0\n")
+
+
+@needs_pip
+@pytest.mark.parametrize("words", ["pip", "pip3", "python -m pip", "python3  -m pip", "\tpip"])
+def test_leading_words(session, words):
+    assert session.setup(f"{words} install --no-index --find-links /packages 'one>=1.0' && echo done")["stdout"].endswith("done\n")
+    plain(session.code("import one"))
+
+
+@needs_pip
+def test_bytecode_is_compiled_and_used(session):
+    session.setup(PIP + "one")
+    code = (
+        "import importlib.util, one\n"
+        "with open(importlib.util.cache_from_source(one.__file__), 'rb') as f: print(f.read(8)[4:])"
+    )
+    plain(session.code(code), "b'\\x01\\x00\\x00\\x00'\n")  # PEP 552: by hash, and not checked
+
+
+@needs_pip
+def test_a_second_setup_adds_and_replaces(session):
+    session.setup(PIP + "one two==1.0")
+    session.setup(PIP + "two")
+    plain(session.code("import one, two; print(one.version, two.version)"), "1.0 2.0\n")
+    plain(session.sh("ls -d .deps/two-*"), ".deps/two-2.0.dist-info\n")
+
+
+@needs_npm
+def test_npm(session, client):
+    result = session.setup("npm install --offline /packages/double-1.0.0.tgz")
+    assert result["exitCode"] == 0, result
+    plain(session.code("console.log(require('double')(21))", language="node"), "42\n")
+    plain(session.code("import double from 'double'; console.log(double(4))", language="node"), "8\n")
+    plain(session.code("import('double').then((m) => console.log(m.default(5)))", language="node"), "10\n")
+    plain(session.sh("cd /tmp && node -e 'console.log(require(\"double\")(1))' && double"), "2\ncli of double\n")
+    assert session.names() == [".deps"]
+
+
+@needs_npm
+def test_npm_without_a_package_serves_the_working_directory(session):
+    session.sh("echo '{\"dependencies\": {\"double\": \"file:/packages/double-1.0.0.tgz\"}}' >package.json")
+    assert session.setup("npm install --offline")["exitCode"] == 0
+    assert session.names() == ["node_modules", "package-lock.json", "package.json"]
+    plain(session.code("console.log(require('double')(2))", language="node"), "4\n")
+
+
+@needs_pip
+def test_from_the_index(client):
+    session = Session(client)
+    for attempt in range(3):
+        result = session.setup("pip install --retries 1 --timeout 15 six==1.16.0", timeoutMs=90_000)
+        if result["exitCode"] == 0:
+            break
+        if not any(word in result["stdout"] + result["stderr"] for word in NO_INDEX) and "fault" not in result:
+            pytest.fail(str(result))
+        time.sleep(2**attempt)
+    else:
+        pytest.skip(f"the index cannot be reached from here: {result['stderr'][-200:]}")
+    plain(session.code("import six; print(six.__version__)"), "1.16.0\n")
+
+
+def test_any_command(session):
+    host = os.readlink("/proc/self/ns/net")
+    result = session.setup("readlink /proc/self/ns/net; echo \"$KERN_DEPS\"; pwd; echo x >made; echo 'y = 7' >$KERN_DEPS/why.py")
+    assert result["stdout"] == f"{host}\n/workspace/.deps\n/workspace\n"
+    assert [f["path"] for f in result["files"]] == ["made"]
+    plain(session.code("import why; print(why.y)"), "7\n")
+    assert host not in session.sh("readlink /proc/self/ns/net")["stdout"]
+
+
+def test_nothing_installed_leaves_nothing(session):
+    assert session.setup("true")["success"]
+    assert session.names() == []
+
+
+def test_home_and_tmp_have_room(session):
+    """More than the memory file systems of other boxes hold; and gone afterwards."""
+    script = 'for d in "$HOME" "$TMPDIR" "$XDG_CACHE_HOME"; do mkdir -p "$d"; head -c 80000000 /dev/zero >"$d/x" || exit 9; done'
+    assert session.setup(script)["exitCode"] == 0
+    assert session.names() == []
+
+
+POSTURES = [
+    {"start": "cold"},
+    {"user": "root"},
+    {"workspaceTarget": "/tmp/w"},
+    {"workspaceTarget": "/home/sandbox/w"},
+    {"workspaceStorage": "memory", "workspaceMaxMb": 64},
+    {"workspaceStorage": "memory", "workspaceMaxMb": 64, "start": "cold"},
+    {"tmpfs": {}},
+    {"network": True},
+    {"depsReadonly": False},
+]
+
+
+@needs_pip
+@pytest.mark.parametrize("fields", POSTURES, ids=lambda f: "-".join(f"{k}" for k in f))
+def test_in_every_posture(client, packages, fields):
+    session = Session(client, mounts=[packages], **fields)
+    assert session.setup(PIP + "one")["exitCode"] == 0
+    plain(session.code("import one; print(one.version)"), "1.0\n")
+    assert session.setup(PIP + "two")["exitCode"] == 0
+    plain(session.code("import one, two; print(two.version)"), "2.0\n")
+    touched = session.sh("touch .deps/x")["exitCode"]
+    assert touched == (0 if fields.get("depsReadonly") is False else 1)
+
+
+@needs_pip
+def test_a_workspace_keeps_its_packages(client, packages, make_dir):
+    workspace = make_dir("workspace")
+    first = Session(client, mounts=[packages], workspace=workspace)
+    first.setup(PIP + "one")
+    client.call("session/close", {"sessionId": first.id})
+    assert os.listdir(workspace) == [".deps"]
+    second = Session(client, mounts=[packages], workspace=workspace)
+    plain(second.code("import one; print(one.version)"), "1.0\n")
+    assert second.sh("touch .deps/x")["exitCode"] == 1
+    result = client.code("import one; print(one.version)", session={"workspace": workspace})
+    plain(result, "1.0\n")
+    assert second.setup(PIP + "two")["success"]
+    plain(second.code("import one, two; print(two.version)"), "2.0\n")
+
+
+def test_writable_when_asked_for(client):
+    session = Session(client, depsReadonly=False)
+    assert [n["code"] for n in session.answer["notes"]] == ["deps_writable"]
+    session.setup("echo 'x = 1' >$KERN_DEPS/m.py")
+    plain(session.code("import m; print(m.x)"), "1\n")
+    session.sh("sleep 0.01; echo 'x = 22' >.deps/m.py")
+    plain(session.code("import m; print(m.x)"), "22\n")
+
+
+# -- what goes wrong
+
+
+def test_a_failure_is_a_result(session):
+    session.setup("echo 'x = 1' >$KERN_DEPS/m.py")
+    result = session.setup("rm -r $KERN_DEPS/m.py; echo 'x = 2' >$KERN_DEPS/n.py; echo last words >&2; exit 7")
+    assert (result["exitCode"], result["success"], result["stderr"]) == (7, False, "last words\n")
+    assert session.names() == [".deps"]
+    plain(session.code("import m; print(m.x)"), "1\n")
+
+
+@needs_pip
+def test_last_words_of_pip(session):
+    result = session.setup(PIP + "no-such-package")
+    assert (result["exitCode"], result["success"]) == (1, False)
+    assert "No matching distribution found for no-such-package" in result["stderr"]
+    assert session.names() == []
+
+
+def test_deadline(session):
+    result = session.setup("echo x >$KERN_DEPS/x; sleep 60", timeoutMs=500)
+    fault(result, "timeout")
+    assert session.names() == []
+
+
+def test_default_deadline_is_longer_than_the_sessions(client):
+    session = Session(client, timeoutMs=200)
+    assert session.setup("sleep 1; echo done")["stdout"] == "done\n"
+
+
+def test_memory_cap_holds(client, as_user):
+    session = Session(client, memoryMb=32)
+    if session.answer["effective"]["memoryMb"]["enforced"] != "kernel":
+        pytest.skip("the kernel does not hold the memory cap here")
+    fault(session.setup("head -c 200000000 /dev/zero | tail"), "oom")
+
+
+def test_no_pip(client):
+    session = Session(client, interpreters={"python": "/workspace/py"})
+    session.sh("printf '#!/bin/sh\\nexec /usr/bin/python3 -S \"$@\"\\n' >py; chmod +x py")
+    error = session.refuse("pip install six")
+    refused(error, "setup_failed")
+    assert "python3-pip" in error.data["hint"] and session.names() == ["py"]
+
+
+def test_no_npm_and_no_shell(client):
+    session = Session(client, env={"PATH": "/workspace"})
+    refused(session.refuse("echo x"), "setup_failed")
+    session.client.run("/bin/ln", "-s", "/bin/sh", "sh", sessionId=session.id)
+    error = session.refuse("npm install left-pad")
+    refused(error, "setup_failed")
+    assert "npm" in error.data["hint"]
+
+
+def test_untrusted_has_no_network(client):
+    session = Session(client, securityProfile="untrusted")
+    error = session.refuse("true")
+    refused(error, "setup_failed")
+    assert "another session" in error.data["hint"]
+    error = client.fail("session/open", {"securityProfile": "untrusted", "depsReadonly": False})
+    refused(error, "invalid_value", "/depsReadonly")
+
+
+def test_bad_params(client, session):
+    refused(client.fail("session/setup", {"sessionId": "nobody", "command": "true"}), "unknown_handle", "/sessionId")
+    refused(session.refuse(""), "out_of_range", "/command")
+    refused(client.fail("session/setup", {"sessionId": session.id}), "missing", "/command")
+    refused(client.fail("session/setup", {"sessionId": session.id, "command": ["true"]}), "invalid_type", "/command")
+    refused(session.refuse("true", timeoutMs=0), "out_of_range", "/timeoutMs")
+    refused(session.refuse("x" * 65537), "out_of_range", "/command")
+    assert session.setup("true #" + "x" * 65530)["success"]
+
+
+# -- beside others
+
+
+def test_runs_before_it_and_behind_it(session, client):
+    before = session.start("echo up; sleep 0.7; ls -A .deps 2>&1; echo end")
+    client.wait_for(lambda: client.output_events(before), "the run before")
+    setup = session.send("sleep 0.3; echo 'x = 1' >$KERN_DEPS/m.py")
+    behind = client.send("run/code", {"sessionId": session.id, "code": "import m; print(m.x)"})
+    second = session.send("echo 'x = 2' >$KERN_DEPS/m.py")
+    last = client.send("run/code", {"sessionId": session.id, "code": "import m; print(m.x)"})
+    assert before.result()["stdout"].startswith("up\nls: cannot access")
+    assert setup.result()["success"]
+    plain(behind.result(), "1\n")
+    assert second.result()["success"]
+    plain(last.result(), "2\n")
+
+
+def test_other_sessions_go_on(session, client):
+    setup = session.send("sleep 1")
+    begin = time.monotonic()
+    plain(client.run("echo", "x"), "x\n")
+    assert not setup.done() and time.monotonic() - begin < 1
+    setup.result()
+
+
+def test_stream(session):
+    future = session.send("echo one; sleep 0.1; echo two >&2", stream="live")
+    result = future.result()
+    methods = [e["method"] for e in future.events]
+    assert methods[0] == "run/started" and methods.count("run/output") >= 2, methods
+    assert future.events[0]["params"]["sessionId"] == session.id
+    assert (result["stdout"], result["stderr"]) == ("one\n", "two\n")
+
+
+def test_lossless_stream(session, client):
+    future = session.send("head -c 1000000 /dev/zero | tr '\\0' x", stream="lossless")
+    client.wait_for(lambda: len(client.output_events(future)) > 0, "output")
+    client.call("run/credit", {"runId": future.events[0]["params"]["runId"], "bytes": 10_000_000})
+    result = future.result()
+    assert result["stdoutBytes"] == 1_000_000
+    assert sum(e["bytes"] for e in client.output_events(future)) == 1_000_000
+
+
+# -- cancelled
+
+
+def test_cancel_while_it_runs(session, client):
+    session.setup("echo 'x = 1' >$KERN_DEPS/m.py")
+    future = session.send("echo 'x = 2' >$KERN_DEPS/m.py; echo up; sleep 60", stream="live")
+    client.wait_for(lambda: client.output_events(future), "its output")
+    client.cancel(future)
+    result = future.result()
+    fault(result, "cancelled")
+    assert result["stdout"] == "up\n" and session.names() == [".deps"]
+    plain(session.code("import m; print(m.x)"), "1\n")
+
+
+def test_cancel_while_it_waits(session, client):
+    run = session.start("echo up; sleep 0.5")
+    client.wait_for(lambda: client.output_events(run), "the run")
+    future = session.send("true")
+    behind = client.send("run/argv", {"sessionId": session.id, "argv": ["true"]})
+    client.cancel(future)
+    refused(future.error(), "cancelled")
+    assert not run.done()
+    assert behind.result()["success"] and run.result()["success"]
+
+
+def test_cancel_at_any_time(session, client):
+    """Whenever it comes, the session goes on, and what is installed is one of the two."""
+    session.setup("echo 'x = 1' >$KERN_DEPS/m.py")
+    for i in range(25):
+        future = session.send(f"echo 'x = {i + 2}' >$KERN_DEPS/m.py")
+        time.sleep(i * 0.004)
+        client.cancel(future)
+        future.wait()
+        assert int(session.code("import m; print(m.x)")["stdout"]) <= i + 2
+    assert session.names() == [".deps"]
+
+
+def test_close_while_it_runs(client, make_dir):
+    workspace = make_dir("workspace")
+    session = Session(client, workspace=workspace)
+    future = session.send("echo x >$KERN_DEPS/x; echo up; sleep 60", stream="live")
+    client.wait_for(lambda: client.output_events(future), "its output")
+    client.call("session/close", {"sessionId": session.id})
+    fault(future.result(), "cancelled")
+    assert os.listdir(workspace) == []
+
+
+def test_close_at_any_time(client, make_dir):
+    for i in range(20):
+        workspace = make_dir(f"workspace-{i}")
+        session = Session(client, workspace=workspace)
+        future = session.send("echo 'x = 1' >$KERN_DEPS/m.py")
+        time.sleep(i * 0.005)
+        client.call("session/close", {"sessionId": session.id})
+        future.wait()
+        assert os.listdir(workspace) in ([], [".deps"])
+        if os.listdir(workspace):
+            assert "m.py" in os.listdir(workspace + "/.deps")
+
+
+def test_end_of_the_sidecar_while_it_runs(sidecar, make_dir):
+    client = sidecar()
+    session = Session(client, workspace=make_dir("workspace"))
+    future = session.send("echo up; sleep 60", stream="live")
+    client.wait_for(lambda: client.output_events(future), "its output")
+    begin = time.monotonic()
+    client.close()
+    assert time.monotonic() - begin < 3
+    assert os.listdir(session.workspace) == []
+
+
+def test_what_a_killed_sidecar_left_is_cleared(sidecar, make_dir):
+    workspace = make_dir("workspace")
+    client = sidecar(expect_exit=None)
+    session = Session(client, workspace=workspace)
+    future = session.send("echo x >$KERN_DEPS/x; echo up; sleep 60", stream="live")
+    client.wait_for(lambda: client.output_events(future), "its output")
+    client.kill()
+    assert sorted(os.listdir(workspace)) == [".deps", ".deps.new"]
+    other = Session(sidecar(), workspace=workspace)
+    assert other.setup("echo 'x = 1' >$KERN_DEPS/m.py")["success"]
+    plain(other.code("import m; print(m.x)"), "1\n")
+    assert os.listdir(workspace) == [".deps"]
