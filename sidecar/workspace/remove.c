@@ -58,7 +58,7 @@ void ks_make_accessible(int dir_fd, const char *name)
 		return; /* whoever opens it next says why */
 }
 
-static int open_writable(int dir_fd, const char *name)
+int ks_open_accessible(int dir_fd, const char *name)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	struct stat st;
@@ -122,7 +122,7 @@ static bool open_next(struct ks_remove *remove)
 	} else {
 		queue_name(remove, remove->head, name);
 	}
-	fd = open_writable(remove->dir_fd, name);
+	fd = ks_open_accessible(remove->dir_fd, name);
 	remove->dir = fd < 0 ? NULL : fdopendir(fd);
 	if (remove->dir)
 		return true;

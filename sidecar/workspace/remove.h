@@ -9,6 +9,8 @@
 
 struct ks_remove;
 
+/* A directory, not through a link, opened up when its mode keeps its owner out. An fd, or -1 with errno. */
+int ks_open_accessible(int dir_fd, const char *name);
 /* Removes `name` (one component) from `dir_fd`, or with NULL everything inside `dir_fd`. `dir_fd` (O_RDONLY) must be
  * a directory that only we write to; it stays the caller's and must outlive the removal. */
 int ks_remove_start(int dir_fd, const char *name, struct ks_remove **ret, struct ks_error *err);

@@ -305,3 +305,151 @@ def test_workspaces_of_two_sessions_are_apart(client):
     client.run("sh", "-c", f"echo secret >{MARK}", sessionId=first["sessionId"])
     script = f"ls -A /workspace; ls -d {first['workspace']} {os.path.dirname(first['workspace'])} /workspace/../../* 2>/dev/null | grep -c ws-; find / -xdev -name {MARK} 2>/dev/null"
     plain(client.run("sh", "-c", script, sessionId=second["sessionId"]), "0\n")
+
+
+# -- installed packages, and bytecode
+
+
+FORGED = """
+import importlib.util, marshal, os, struct, sys
+source, pyc = 'victim.py', importlib.util.cache_from_source('victim.py')
+os.makedirs('__pycache__', exist_ok=True)
+code = marshal.dumps(compile("who = 'forged'", source, 'exec'))
+st = os.stat(source)
+head = {'timestamp': struct.pack('<III', 0, int(st.st_mtime), st.st_size), 'unchecked': struct.pack('<IQ', 1, 0),
+        'checked': b'\\3\\0\\0\\0' + importlib.util.source_hash(open(source, 'rb').read())}[sys.argv[1]]
+open(pyc, 'wb').write(importlib.util.MAGIC_NUMBER + head + code)
+open('victim.pyc', 'wb').write(importlib.util.MAGIC_NUMBER + struct.pack('<IQ', 1, 0) + code)
+"""
+
+
+@attack("53", "F56")
+@pytest.mark.parametrize("header", ["timestamp", "unchecked", "checked"])
+def test_forged_bytecode_beside_a_source_is_not_read(box, header):
+    """Also of a package, and in a directory that PYTHONPATH names."""
+    boxes = box()
+    boxes.sh("mkdir -p lib package; for d in . lib package; do echo \"who = 'source'\" >$d/victim.py; done")
+    for directory in (".", "lib", "package"):
+        plain(boxes.run("/usr/bin/python3", "-c", FORGED, header, cwd=f"/workspace/{directory}"))
+    plain(boxes.code("import victim, package.victim as p; print(victim.who, p.who)"), "source source\n")
+    result = boxes.code("import sys; sys.path.pop(0); import victim; print(victim.who)", env={"PYTHONPATH": "/workspace/lib"})
+    plain(result, "source\n")
+    # the attack is one: the plain interpreter believes it
+    plain(boxes.run("/usr/bin/python3", "-c", "import victim; print(victim.who)"), "forged\n")
+
+
+class Setup:
+    """A session whose packages hold one module."""
+
+    def __init__(self, boxes):
+        self.boxes = boxes
+        assert self("echo \"who = 'source'\" >$KERN_DEPS/victim.py")["success"]
+
+    def __call__(self, command):
+        return self.boxes.client.call("session/setup", {**self.boxes.where, "command": command}, 120)
+
+
+def in_session(boxes):
+    if "sessionId" not in boxes.where:
+        pytest.skip("a throw-away session has no setup")
+    return boxes
+
+
+@attack("53", "F56")
+def test_installed_packages_cannot_be_changed(box):
+    """By any name, link, rename, mode, or through an open file; nor their bytecode."""
+    boxes = in_session(box())
+    Setup(boxes)
+    tries = [
+        "echo x >.deps/victim.py", "echo x >.deps/new.py", "rm -rf .deps", "mv .deps other", "mv bin .deps", "rmdir .deps",
+        "ln -sfn /tmp .deps", "chmod 777 .deps", "chmod u+w .deps/victim.py", "ln .deps/victim.py hard && echo x >>hard",
+        "mkdir -p .deps/__pycache__/x", "rm .deps/__pycache__/*", "cp /etc/passwd .deps/__pycache__/victim.cpython-311.pyc",
+        "touch .deps/victim.py", "truncate -s 0 .deps/victim.py", "cd .deps && echo x >victim.py", "exec 3<.deps/victim.py && echo x >/proc/self/fd/3",
+        "dd if=/dev/zero of=.deps/victim.py conv=notrunc count=1", "mkdir a && mv -T a .deps", "setfattr -n user.x -v y .deps/victim.py",
+    ]
+    for script in tries:
+        boxes.sh(script)
+    result = boxes.code("import victim; print(victim.who, victim.__file__)")
+    plain(result, "source /workspace/.deps/victim.py\n")
+    with open(boxes.path(".deps/victim.py"), encoding="ascii") as file:
+        assert file.read() == "who = 'source'\n"
+
+
+PLANTED = {
+    "link-out": "ln -s {victim} .deps",
+    "link-in": "mkdir real; ln -s real .deps",
+    "loop": "ln -s .deps .deps",
+    "file": "echo x >.deps",
+    "fifo": "mkfifo .deps",
+    "packages": "mkdir .deps; echo who=1 >.deps/victim.py",
+    "closed": "mkdir .deps; echo x >.deps/x; chmod 0 .deps",
+}
+
+
+@attack("53", "44", "F56")
+@pytest.mark.parametrize("kind", PLANTED)
+def test_packages_that_a_call_has_planted_are_refused(one_way, make_dir, kind):
+    """Where a setup would install, a call has put something before: it is not followed, not taken over, and nothing is lost."""
+    boxes = one_way()
+    victim = make_dir("victim")
+    with open(os.path.join(victim, MARK), "w", encoding="ascii") as file:
+        file.write("secret")
+    boxes.sh(PLANTED[kind].format(victim=victim))
+    error = boxes.client.fail("session/setup", {**boxes.where, "command": "echo x >$KERN_DEPS/x"})
+    assert error.reason == "setup_failed" and "remove it" in error.data["hint"], error
+    assert os.listdir(victim) == [MARK]
+    boxes.sh("chmod 700 .deps; rm -rf .deps")
+    assert Setup(boxes)("true")["success"]
+    plain(boxes.code("import victim; print(victim.who)"), "source\n")
+
+
+STAGED = {
+    "link-out": "ln -s {victim} .deps.new",
+    "tree-link-out": "mkdir .deps.new; ln -s {victim} .deps.new/tree; ln -s {victim} .deps.new/tmp; ln -s {victim} .deps.new/home",
+    "file": "echo x >.deps.new",
+    "fifo": "mkfifo .deps.new",
+    "deep": "mkdir .deps.new; cd .deps.new; for i in $(seq 300); do mkdir d || break; cd d; done; echo x >f; chmod 0 .",
+    "closed": "mkdir -p .deps.new/a/b; echo x >.deps.new/a/b/c; chmod 0 .deps.new/a/b .deps.new/a .deps.new",
+}
+
+
+@attack("53", "44")
+@pytest.mark.parametrize("kind", STAGED)
+def test_place_of_a_setup_that_a_call_has_planted_is_cleared(one_way, make_dir, kind):
+    boxes = one_way()
+    victim = make_dir("victim")
+    with open(os.path.join(victim, MARK), "w", encoding="ascii") as file:
+        file.write("secret")
+    boxes.sh(STAGED[kind].format(victim=victim))
+    Setup(boxes)
+    plain(boxes.code("import victim; print(victim.who)"), "source\n")
+    assert os.listdir(victim) == [MARK]
+    assert not os.path.lexists(boxes.path(".deps.new"))
+
+
+@attack("53")
+def test_modules_of_the_workspace_are_not_run_by_a_setup(one_way):
+    """The network is on there: pip, what compiles, and their libraries come from the interpreter."""
+    boxes = one_way()
+    names = "pip sitecustomize usercustomize compileall py_compile os re json shutil subprocess importlib"
+    boxes.sh(f"for m in {names}; do echo \"open('/workspace/{MARK}', 'w')\" >$m.py; done; mkdir -p pip; cp pip.py pip/__init__.py; cp pip.py pip/__main__.py")
+    boxes.client.call("session/setup", {**boxes.where, "command": "pip install --no-index nothing-at-all"}, 120)
+    Setup(boxes)
+    assert not os.path.exists(boxes.path(MARK))
+
+
+@attack("53", "A6")
+def test_package_that_exchanges_what_is_installed(one_way, make_dir):
+    """A hostile setup command moves its own place about: what takes its place is what it was given, or nothing does."""
+    boxes = one_way()
+    setup = Setup(boxes)
+    victim = make_dir("victim")
+    for script in (
+        f"mv .deps.new/tree .deps.new/x; ln -s {victim} .deps.new/tree", "mv .deps.new away; mkdir -p .deps.new/tree; echo x >.deps.new/tree/x",
+        "rm -rf .deps.new/tree; mkdir .deps.new/tree", "mv .deps.new/tree stolen",
+    ):
+        answer = boxes.client.send("session/setup", {**boxes.where, "command": f"echo 'x = 1' >$KERN_DEPS/x.py; {script}"})
+        answer.wait(60)
+        plain(boxes.code("import victim; print(victim.who)"), "source\n")
+        assert boxes.sh("touch .deps/new")["exitCode"] == 1
+    assert os.listdir(victim) == [] and setup("true")["success"]

@@ -235,19 +235,23 @@ static void test_memory_workspace(void **state)
 	KS_AUTOCLOSE int sock = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	assert_int_equal(ks_plan_tmpfs(plan, "/tmp", 4096, 2, 01777, &err), 0);
+	KS_AUTOCLOSE int none = ks_plan_pack(plan, &err);
+	assert_int_equal(ks_plan_open(none, &view, &err), 0);
+	assert_null(ks_plan_memory_target(&view)); /* what a box mounts is its own */
+	ks_plan_close(&view);
 	assert_int_equal(ks_plan_sent(plan, sock, "/workspace", &err), 0);
 	assert_int_equal(plan->nfds, 1);
 	assert_int_not_equal(plan->fds[0], sock);
 	assert_int_equal(plan->steps[1].fd, 0);
-	KS_AUTOCLOSE int further = ks_plan_pack(plan, &err);
-	assert_int_equal(ks_plan_open(further, &view, &err), 0);
-	assert_null(ks_plan_memory_target(&view)); /* what a box mounts is its own */
-	ks_plan_close(&view);
 	assert_int_equal(ks_plan_memory(plan, "/data", 1 << 20, 257, &err), 0);
-	KS_AUTOCLOSE int first = ks_plan_pack(plan, &err);
-	assert_int_equal(ks_plan_open(first, &view, &err), 0);
-	assert_string_equal(ks_plan_memory_target(&view), "/data");
-	ks_plan_close(&view);
+	for (uint32_t first = 0; first < 2; first++) { /* a further template can hand it on as the first one can */
+		plan->steps[1].flags ^= first ? KS_STEP_SENT : 0;
+		KS_AUTOCLOSE int packed = ks_plan_pack(plan, &err);
+		assert_int_equal(ks_plan_open(packed, &view, &err), 0);
+		assert_string_equal(ks_plan_memory_target(&view), first ? "/data" : "/workspace");
+		ks_plan_close(&view);
+	}
+	plan->steps[1].flags ^= KS_STEP_SENT;
 	ks_plan_print(plan, KS_PLAN_TEMPLATE, &out);
 	ks_buf_char(&out, '\0');
 	assert_string_equal(out.data, "template bind    /workspace <- /workspace rw\n"

@@ -60,20 +60,15 @@ static int clear(int workspace, struct ks_error *err)
 	struct ks_remove *remove = NULL;
 	KS_AUTOCLOSE int stage = ks_open_beneath(workspace, STAGE, O_RDONLY | O_DIRECTORY, KS_BENEATH_STAY);
 
-	if (stage < 0) { /* a file or a link goes by its name; a directory that is closed to us is opened up first */
-		if (unlinkat(workspace, STAGE, 0) == 0 || errno == ENOENT || unlinkat(workspace, STAGE, AT_REMOVEDIR) == 0)
-			return 0;
-		if (stage != -EACCES || fchmodat(workspace, STAGE, 0700, AT_SYMLINK_NOFOLLOW) < 0)
-			return broken(err, "cannot clear " STAGE);
-		stage = ks_open_beneath(workspace, STAGE, O_RDONLY | O_DIRECTORY, KS_BENEATH_STAY);
-	}
-	int rc = stage < 0 ? -1 : ks_remove_start(stage, NULL, &remove, err);
-	while (remove && (rc = ks_remove_step(remove, SLICE_US, err)) == 0)
-		;
+	if (stage == -EACCES)
+		stage = ks_open_accessible(workspace, STAGE);
+	if (stage < 0) /* a file or a link goes by its name */
+		return unlinkat(workspace, STAGE, 0) == 0 || errno == ENOENT ? 0 : broken(err, "cannot clear " STAGE);
+	int rc = ks_remove_start(stage, NULL, &remove, err);
+	while (rc == 0)
+		rc = ks_remove_step(remove, SLICE_US, err);
 	ks_remove_free(remove);
-	if (rc < 0 || unlinkat(workspace, STAGE, AT_REMOVEDIR) < 0)
-		return rc < 0 && stage >= 0 ? -1 : broken(err, "cannot clear " STAGE);
-	return 0;
+	return rc < 0 ? -1 : unlinkat(workspace, STAGE, AT_REMOVEDIR) < 0 ? broken(err, "cannot clear " STAGE) : 0;
 }
 
 /* What is there may be used when it is empty, or the one that the session knows. Makes one where nothing is. */
