@@ -55,7 +55,7 @@ static void on_flushed(void *arg)
 
 	if (ks_outcome_write(work->call, ks_request_room(setup->request) - CACHED_ROOM, &json, &err) == 0) {
 		json.len--; /* an ExecutionResult, and: */
-		ks_write_key_bool(&json, "cached", false);
+		ks_write_key_bool(&json, "cached", work->cached);
 		ks_write_close(&json, '}');
 		ks_reply_behind(setup->request, setup->stream, &json);
 	} else {

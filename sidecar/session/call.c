@@ -874,6 +874,21 @@ void ks_call_retire(struct ks_call *host)
 	let_go(host);
 }
 
+void ks_call_settle(struct ks_call *call)
+{
+	struct ks_core *core = call->core;
+
+	ks_list_remove(&call->node);
+	ks_list_append(&core->running, &call->node);
+	core->queued_count--;
+	core->running_count++;
+	call->state = KS_CALL_ENDING;
+	call->decided = true;
+	call->outcome.channel = "ok";
+	call->outcome.start_kind = "cold";
+	memset(&call->outcome.end.leaf, 0xff, sizeof(call->outcome.end.leaf)); /* all -1: unknown */
+}
+
 /* ---- while it lives ---- */
 
 void ks_call_drop(struct ks_call *call)

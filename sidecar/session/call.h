@@ -151,6 +151,8 @@ struct ks_call {
 int ks_call_new(struct ks_core *core, struct ks_session *session, const struct ks_run_params *params, bool is_argv, const char *code,
 		size_t code_len, const char *stdin_data, size_t stdin_len, const struct ks_call_ops *ops, void *arg,
 		struct ks_call **ret, struct ks_error *err);
+/* Instead of letting it start: it is as if it had run, and done nothing. Without a callback; ks_call_finish() follows. */
+void ks_call_settle(struct ks_call *call);
 /* Instead of letting it start: without a callback. */
 void ks_call_drop(struct ks_call *call);
 void ks_call_cancel(struct ks_call *call);

@@ -34,16 +34,16 @@ static int open_root(const struct ks_session *session, size_t index, struct ks_e
 static void on_ended(void *arg, struct ks_list *unsent);
 static void on_alone_ended(void *arg, struct ks_list *unsent);
 
-static int start_worker(struct ks_session *session, bool alone, struct ks_worker **ret, struct ks_error *err)
+static int start_worker(struct ks_session *session, struct ks_task *task, struct ks_worker **ret, struct ks_error *err)
 {
 	struct ks_root roots[KS_ROOTS_MAX];
 	struct ks_worker_config config = { .loop = session->core->loop, .program = session->core->worker_program,
 					   .become = ks_engine_is_root(session->core->engine), .uid = session->owner_uid,
 					   .gid = session->owner_gid, .roots = roots,
-					   .ended = alone ? on_alone_ended : on_ended, .arg = session };
+					   .ended = task->alone ? on_alone_ended : on_ended, .arg = session };
 	int rc = 0;
 
-	if (session->mount_count + 1 > KS_ROOTS_MAX)
+	if (session->mount_count + 1 + (task->root_fd > 0) > KS_ROOTS_MAX)
 		return ks_fail(err, KS_E_LIMIT, "the file methods serve sessions with at most %d mounts", KS_ROOTS_MAX - 1);
 	for (size_t i = 0; rc == 0 && i <= session->mount_count; i++) {
 		roots[i] = (struct ks_root){ .fd = open_root(session, i, err), .writable = i == 0 || session->mounts[i - 1].writable };
@@ -52,6 +52,8 @@ static int start_worker(struct ks_session *session, bool alone, struct ks_worker
 		else
 			config.root_count++;
 	}
+	if (rc == 0 && task->root_fd > 0)
+		roots[config.root_count++] = (struct ks_root){ .fd = KS_TAKE(task->root_fd, 0), .writable = true };
 	if (rc == 0)
 		rc = ks_worker_start(&config, ret, err);
 	for (size_t i = 0; i < config.root_count; i++)
@@ -72,6 +74,8 @@ static void finish(struct ks_task *task, struct ks_unpack *result, const struct 
 		core->alone_count--;
 	}
 	ks_job_drop(&task->job);
+	if (task->root_fd > 0)
+		(void)close(KS_TAKE(task->root_fd, 0));
 	task->done(task, result, err);
 	session->files.count--; /* until here: what `done` ends may be what a close waited for */
 	ks_gate_turn(session);
@@ -136,7 +140,7 @@ static void push(struct ks_task *task)
 	struct ks_error err;
 
 	task->pushed = true;
-	if (!*worker && start_worker(session, task->alone, worker, &err) < 0) {
+	if (!*worker && start_worker(session, task, worker, &err) < 0) {
 		finish(task, NULL, &err);
 		return;
 	}

@@ -14,6 +14,7 @@
 struct ks_task {
 	struct ks_job job; /* kind, request, fds, record and progress are the caller's to fill; done is ours */
 	bool alone;
+	int root_fd; /* alone: one more directory, behind the others, writable; owned until the worker has it. 0: none */
 	void (*done)(struct ks_task *task, struct ks_unpack *result, const struct ks_error *err); /* once, last */
 	/* ours */
 	struct ks_list node; /* in the session's tasks */

@@ -62,6 +62,51 @@ enum ks_installer ks_install_text(const char *command, struct ks_buf *out)
 	return KS_INSTALLER_NONE;
 }
 
+/* six  'six>=1.16,<2'  requests[socks]==2.31.0  left-pad@1.3  @types/node  --pre */
+static bool is_plain_word(const char *word, size_t len, bool npm)
+{
+	static const char *const options[] = { "--no-deps", "--pre", "--only-binary", ":all:", "--prefer-binary", "-q", "--quiet", "-U", "--upgrade" };
+	static const char *const files[] = { ".whl", ".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz" };
+	const bool quoted = len >= 2 && (word[0] == '\'' || word[0] == '"');
+
+	for (size_t i = 0; i < KS_COUNT(options); i++)
+		if (strlen(options[i]) == len && memcmp(word, options[i], len) == 0)
+			return true;
+	if (quoted && word[len - 1] != word[0])
+		return false;
+	word += quoted;
+	len -= quoted ? 2u : 0;
+	if (len == 0 || word[0] == '.' || word[0] == '-' || word[0] == '~')
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		const bool letter = (word[i] >= 'a' && word[i] <= 'z') || (word[i] >= 'A' && word[i] <= 'Z') ||
+				    (word[i] >= '0' && word[i] <= '9');
+		if (!letter && !strchr(quoted ? "._-=,!~+<>^@[]" : "._-=,!~+^@[]", word[i]) && !(npm && word[0] == '@' && word[i] == '/'))
+			return false;
+	}
+	for (size_t i = 0; i < KS_COUNT(files); i++)
+		if (memmem(word, len, files[i], strlen(files[i])))
+			return false;
+	return true;
+}
+
+bool ks_install_is_plain(const char *command)
+{
+	for (size_t i = 0; i < KS_COUNT(leading); i++) {
+		const char *rest = behind(command, leading[i].words);
+		bool any = false;
+		for (size_t len; rest && *(rest += strspn(rest, BLANKS)); rest += len) {
+			len = strcspn(rest, BLANKS);
+			if (!is_plain_word(rest, len, leading[i].installer == KS_INSTALLER_NPM))
+				return false;
+			any = true;
+		}
+		if (rest)
+			return any;
+	}
+	return false;
+}
+
 bool ks_install_missing(enum ks_installer installer, const char *said, size_t len)
 {
 	const char *text = installer == KS_INSTALLER_PIP ? NO_PIP : NO_NPM;

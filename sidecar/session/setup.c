@@ -41,7 +41,19 @@ static void start_task(struct ks_setup *setup)
 	if (ks_files_start_exclusive(setup->session, &setup->task, &err) == 0)
 		return;
 	ks_job_drop(&setup->task.job);
+	if (setup->task.root_fd > 0)
+		(void)close(KS_TAKE(setup->task.root_fd, 0));
 	on_task(&setup->task, NULL, &err);
+}
+
+/* Gives the task the cache, and says which. */
+static void pack_cache(struct ks_setup *setup, struct ks_buf *request)
+{
+	int fd = setup->key[0] ? ks_cache_open(setup->session) : -1;
+
+	setup->task.root_fd = fd > 0 ? fd : 0;
+	ks_pack_int(request, fd > 0 ? (int64_t)setup->session->mount_count + 1 : 0);
+	ks_pack_string(request, setup->key);
 }
 
 static void stage(struct ks_setup *setup)
@@ -52,6 +64,7 @@ static void stage(struct ks_setup *setup)
 	ks_pack_int(request, session->deps.present);
 	ks_pack_int(request, (int64_t)session->deps.identity.st_dev);
 	ks_pack_int(request, (int64_t)session->deps.identity.st_ino);
+	pack_cache(setup, request);
 	start_task(setup);
 }
 
@@ -154,8 +167,7 @@ static void run(struct ks_setup *setup)
 	struct ks_error err;
 
 	setup->state = KS_SETUP_RUNNING;
-	if (ks_deps_stage_open(session, &setup->stage, &err) < 0 ||
-	    ks_call_new(core, session, &setup->run, true, "", 0, "", 0, &call_ops, setup, &setup->call, &err) < 0) {
+	if (ks_call_new(core, session, &setup->run, true, "", 0, "", 0, &call_ops, setup, &setup->call, &err) < 0) {
 		give_up(setup, &err);
 		clear(setup);
 		return;
@@ -175,6 +187,9 @@ static void on_reopened(void *arg, const struct ks_error *err)
 		give_up(setup, err);
 		setup->session->deps = setup->before;
 		swap(setup, KS_SETUP_BACK);
+	} else if (setup->key[0] && setup->fresh && !setup->cached) {
+		pack_cache(setup, new_task(setup, KS_SETUP_STORING, KS_JOB_DEPS_STORE, true));
+		start_task(setup);
 	} else {
 		clear(setup);
 	}
@@ -195,28 +210,47 @@ static void reopen(struct ks_setup *setup)
 		on_reopened(setup, &err);
 }
 
+static void staged(struct ks_setup *setup, struct ks_unpack *result)
+{
+	struct ks_error err;
+
+	setup->fresh = ks_unpack_int(result) != 0;
+	setup->cached = ks_unpack_int(result) != 0;
+	if (ks_deps_stage_open(setup->session, &setup->stage, &err) < 0) {
+		give_up(setup, &err);
+		clear(setup);
+	} else if (setup->cached) {
+		swap(setup, KS_SETUP_SWAPPING);
+	} else {
+		run(setup);
+	}
+}
+
+static void swapped(struct ks_setup *setup, struct ks_unpack *result)
+{
+	if (ks_unpack_int(result) != 0 && !setup->session->deps.present)
+		clear(setup); /* nothing was installed */
+	else
+		reopen(setup);
+}
+
 static void on_task(struct ks_task *task, struct ks_unpack *result, const struct ks_error *err)
 {
 	struct ks_setup *setup = KS_ENTRY(task, struct ks_setup, task);
 	const enum ks_setup_state state = setup->state;
-	const bool flag = result && state != KS_SETUP_CLEARING ? ks_unpack_int(result) != 0 : false;
 
-	if (!result && (state == KS_SETUP_STAGING || state == KS_SETUP_SWAPPING)) {
+	if (!result && state == KS_SETUP_CLEARING)
+		ks_log(KS_LOG_WARN, "setup_left", "%s/" KS_STAGE_TOP_NAME ": %s", setup->session->workspace, err->text);
+	if (!result && (state == KS_SETUP_STAGING || state == KS_SETUP_SWAPPING))
 		give_up(setup, err);
-		clear(setup);
-	} else if (state == KS_SETUP_STAGING) {
-		run(setup);
-	} else if (state == KS_SETUP_SWAPPING && flag && !setup->session->deps.present) {
-		clear(setup); /* nothing was installed */
-	} else if (state == KS_SETUP_SWAPPING) {
-		reopen(setup);
-	} else if (state == KS_SETUP_BACK) {
-		clear(setup);
-	} else {
-		if (!result)
-			ks_log(KS_LOG_WARN, "setup_left", "%s/" KS_STAGE_TOP_NAME ": %s", setup->session->workspace, err->text);
+	if (state == KS_SETUP_CLEARING)
 		end(setup);
-	}
+	else if (result && state == KS_SETUP_STAGING)
+		staged(setup, result);
+	else if (result && state == KS_SETUP_SWAPPING)
+		swapped(setup, result);
+	else
+		clear(setup); /* also when nothing could be stored: too large, no room */
 }
 
 /* ---- life ---- */
@@ -231,9 +265,24 @@ static void on_closing(struct ks_exclusive *exclusive)
 	ks_setup_cancel(KS_ENTRY(exclusive, struct ks_setup, exclusive));
 }
 
+/* There is a result, though no command ran. */
+static void settle(struct ks_setup *setup)
+{
+	struct ks_error err;
+
+	if (ks_call_new(setup->session->core, setup->session, &setup->run, true, "", 0, "", 0, &call_ops, setup, &setup->call, &err) < 0) {
+		give_up(setup, &err);
+		return;
+	}
+	ks_call_settle(setup->call);
+	ks_call_add_note(setup->call, "setup_cached", "not run again: this is what the same command has installed before");
+}
+
 static void end(struct ks_setup *setup)
 {
 	setup->state = KS_SETUP_DONE;
+	if (!setup->error.reason && setup->cached)
+		settle(setup);
 	if (!setup->error.reason) {
 		setup->ops->done(setup->arg);
 		return;
@@ -329,6 +378,8 @@ int ks_setup_new(struct ks_session *session, const struct ks_setup_params *param
 					     .track_files = -1, .encoding = KS_ENCODING_UTF8,
 					     .timeout_ms = params->timeout_ms == KS_ABSENT ? timeout : params->timeout_ms };
 	ks_core_make_handle(session->core, "setup", setup->id);
+	if (ks_install_is_plain(params->command) && !ks_cache_key(session, params->command, setup->key))
+		setup->key[0] = '\0';
 	if (write_command(setup, err) < 0) {
 		ks_setup_finish(setup);
 		return -1;

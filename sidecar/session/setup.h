@@ -1,19 +1,22 @@
 /* setup.h: session/setup: a command with the network on, in a box of its own, that nothing else of the session runs beside.
  *
  *   waiting (for the gate) -> staging (a copy of the packages, beside them) -> running -> swapping (they take their place)
- *           -> reopening (the session's template gets them) -> clearing -> done
+ *           -> reopening (the session's template gets them) -> storing (in the cache) -> clearing -> done
+ *
+ * The same again is taken from the cache: no command runs then.
  *
  * What it installs is there whole, or not at all: when the command fails, is cancelled or dies, .deps is as it was. */
 #pragma once
 
 #include "session/call.h"
+#include "session/cache.h"
 #include "session/files.h"
 #include "session/install.h"
 
 #define KS_SETUP_TIMEOUT_MS 120000 /* at least, when the request says nothing */
 
 enum ks_setup_state {
-	KS_SETUP_WAITING, KS_SETUP_STAGING, KS_SETUP_RUNNING, KS_SETUP_SWAPPING, KS_SETUP_REOPENING, KS_SETUP_BACK, KS_SETUP_CLEARING,
+	KS_SETUP_WAITING, KS_SETUP_STAGING, KS_SETUP_RUNNING, KS_SETUP_SWAPPING, KS_SETUP_REOPENING, KS_SETUP_BACK, KS_SETUP_STORING, KS_SETUP_CLEARING,
 	KS_SETUP_DONE,
 };
 
@@ -33,7 +36,8 @@ struct ks_setup {
 	struct ks_deps_stage stage;
 	struct ks_deps before; /* as the session knew them */
 	struct ks_call *call; /* from RUNNING on */
-	bool cancelled;
+	char key[KS_CACHE_KEY]; /* "": not for the cache */
+	bool cancelled, fresh, cached; /* fresh: there were no packages before */
 	struct ks_error error; /* reason set: it ends with `failed` */
 };
 

@@ -405,3 +405,143 @@ def test_what_a_killed_sidecar_left_is_cleared(sidecar, make_dir):
     assert other.setup("echo 'x = 1' >$KERN_DEPS/m.py")["success"]
     plain(other.code("import m; print(m.x)"), "1\n")
     assert os.listdir(workspace) == [".deps"]
+
+
+# -- the cache
+
+
+@pytest.fixture
+def cached(sidecar, place, packages):
+    """cached(**fields) -> a session of a new sidecar whose pip finds the packages by its environment; all share a cache."""
+
+    def open_session(**fields):
+        client = sidecar(env={"XDG_CACHE_HOME": os.path.join(place, "cache")})
+        env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/packages", **fields.pop("env", {})}
+        return Session(client, mounts=[packages], env=env, **fields)
+
+    os.mkdir(os.path.join(place, "cache"))
+    stat = os.stat(place)
+    os.chown(os.path.join(place, "cache"), stat.st_uid, stat.st_gid)
+    return open_session
+
+
+def cache_of(place):
+    top = os.path.join(place, "cache", "kern-sidecar")
+    (name,) = os.listdir(top)
+    return os.path.join(top, name)
+
+
+@needs_pip
+def test_the_same_setup_is_not_run_again(cached, place):
+    first = cached().setup("pip install one 'two>=1'")
+    assert (first["success"], first["cached"]) == (True, False)
+    session = cached()
+    again = session.setup("pip install one 'two>=1'")
+    assert (again["success"], again["cached"], again["stdout"], again["exitCode"]) == (True, True, "", 0)
+    assert [note["code"] for note in again["runtimeNotes"]] == ["setup_cached"]
+    plain(session.code("import one, two; print(two.version, one.__cached__[-4:])"), "2.0 .pyc\n")
+    plain(session.sh("one-tool"), "tool 1.0\n")
+    assert session.sh("touch .deps/x")["exitCode"] == 1 and session.names() == [".deps"]
+    for directory in (os.path.dirname(cache_of(place)), cache_of(place)):
+        assert os.stat(directory).st_mode & 0o777 == 0o700
+    again = session.setup("pip install one 'two>=1'")  # there are packages now: it is asked to look again
+    assert again["success"] and not again["cached"]
+
+
+OTHER = [
+    ("pip install one two", {}),
+    ("pip install one", {"env": {"X": "1"}}),
+    ("pip install one", {"workspaceTarget": "/data"}),
+    ("pip install one", {"depsReadonly": False}),
+    ("pip install one", {"interpreters": {"python": "/usr/bin/python3"}}),
+    ("pip install one && true", {}),
+]
+
+
+@needs_pip
+@pytest.mark.parametrize("command, fields", OTHER, ids=range(len(OTHER)))
+def test_another_setup_is(cached, command, fields):
+    assert cached().setup("pip install one")["success"]
+    result = cached(**fields).setup(command)
+    assert result["success"] and not result["cached"], result
+
+
+@needs_pip
+def test_files_and_addresses_are_never_cached(cached):
+    for command in ("pip install /packages/one-1.0-py3-none-any.whl", "pip install one;:", "pip install $(echo one)", "pip install o*ne || :"):
+        for _ in range(2):
+            assert cached().setup(command)["cached"] is False
+
+
+@needs_pip
+def test_a_failure_is_not_cached(cached):
+    for _ in range(2):
+        result = cached().setup("pip install missing")
+        assert (result["success"], result["cached"]) == (False, False)
+
+
+@needs_pip
+def test_writable_packages_do_not_reach_the_cache(cached):
+    for i in range(3):
+        session = cached(depsReadonly=False)
+        assert session.setup("pip install one")["cached"] is (i > 0)
+        plain(session.code("import one; print(one.version)"), "1.0\n")
+        session.sh("for f in .deps/one.py .deps/__pycache__/*; do echo 'raise SystemExit(9)' >$f; done; chmod 0 .deps/one.py")
+
+
+@needs_pip
+def test_cache_that_others_may_reach_is_not_used(cached, place, owner):
+    cached().setup("pip install one")
+    directory = cache_of(place)
+    os.chmod(directory, 0o755)
+    assert cached().setup("pip install one")["cached"] is False
+    os.chmod(directory, 0o700)
+    assert cached().setup("pip install one")["cached"] is True
+    os.rename(directory, directory + ".real")
+    os.symlink(directory + ".real", directory)
+    assert cached().setup("pip install one")["cached"] is False
+    if owner.pw_uid == 0:
+        os.remove(directory)
+        os.mkdir(directory, 0o700)
+        os.chown(directory, 12345, 12345)
+        assert cached().setup("pip install one")["cached"] is False
+
+
+@needs_pip
+def test_cache_in_the_workspace_is_not_used(cached, place, as_user):
+    if as_user == "root":
+        pytest.skip("a workspace of root's own directory needs no second proof")
+    workspace = os.path.join(place, "cache")
+    for _ in range(2):
+        session = cached(workspace=workspace)
+        assert session.setup("pip install one")["cached"] is False
+        session.sh("ls -A; rm -rf kern-sidecar")
+        shutil.rmtree(workspace + "/.deps")
+
+
+@needs_pip
+def test_cache_has_bounds(cached, place):
+    cached().setup("pip install one")
+    directory = cache_of(place)
+    (key,) = os.listdir(directory)
+    stat = os.stat(directory)
+
+    def entry(name, age):
+        path = os.path.join(directory, name)
+        os.makedirs(os.path.join(path, "tree"))
+        for each in (path, os.path.join(path, "tree")):
+            os.chown(each, stat.st_uid, stat.st_gid)
+        os.utime(path, (time.time() - age, time.time() - age))
+
+    for i in range(20):
+        entry(f"{i:064x}", 60 + i)
+    entry("e" * 64, 8 * 86400)
+    entry(".new-12345678", 7200)
+    entry(".new-87654321", 60)
+    assert cached().setup("pip install two")["success"]
+    left = sorted(os.listdir(directory))
+    assert len(left) == 17 and left[0] == ".new-87654321" and key in left, left
+    assert f"{0:064x}" in left and f"{19:064x}" not in left
+    os.utime(os.path.join(directory, key), (time.time(), time.time() - 8 * 86400))
+    assert cached().setup("pip install one")["cached"] is False
+    assert cached().setup("pip install one")["cached"] is True

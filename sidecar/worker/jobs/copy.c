@@ -15,7 +15,7 @@ struct copy {
 		int to;
 	} levels[KS_COPY_DEPTH];
 	int depth; /* levels that are open */
-	int64_t entries, bytes;
+	int64_t entries, bytes, max_bytes;
 };
 
 static void finish(struct copy *copy)
@@ -28,8 +28,7 @@ static void finish(struct copy *copy)
 
 static int too_large(struct ks_error *err)
 {
-	return ks_fail(err, KS_E_TOO_LARGE, "more than %d entries, %d levels or %lld bytes are not copied", KS_COPY_ENTRIES, KS_COPY_DEPTH,
-		       (long long)KS_COPY_BYTES);
+	return ks_fail(err, KS_E_TOO_LARGE, "more than %d entries or %d levels are not copied", KS_COPY_ENTRIES, KS_COPY_DEPTH);
 }
 
 static int enter(struct copy *copy, int from, int to, struct ks_error *err)
@@ -83,7 +82,7 @@ static int copy_file(struct copy *copy, int from_dir, int to_dir, const char *na
 		return -1;
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	if ((copy->bytes += st.st_size) > KS_COPY_BYTES) {
+	if ((copy->bytes += st.st_size) > copy->max_bytes) {
 		errno = EFBIG;
 		return -1;
 	}
@@ -138,11 +137,13 @@ static int copy_entry(struct copy *copy, const char *name, struct ks_error *err)
 	return ks_fail_errno(err, errno == ENOSPC || errno == EDQUOT ? KS_E_NO_SPACE : KS_E_IO, errno, "cannot copy %.100s", name);
 }
 
-int ks_copy_tree(int from, int to, struct ks_error *err)
+int ks_copy_tree(int from, int to, int64_t max_bytes, struct ks_error *err)
 {
 	struct copy *copy = calloc(1, sizeof(*copy));
 	int rc = copy ? 0 : ks_fail(err, KS_E_INTERNAL, "out of memory");
 
+	if (copy)
+		copy->max_bytes = max_bytes;
 	if (rc == 0)
 		rc = enter(copy, openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), fcntl(to, F_DUPFD_CLOEXEC, 0), err);
 	while (rc == 0 && copy->depth > 0) {

@@ -8,4 +8,4 @@ ks_job_fn ks_job_image;
 ks_job_fn ks_job_snapshot; /* snapshot.c */
 ks_job_fn ks_job_restore;  /* restore.c */
 ks_job_fn ks_job_swap, ks_job_sweep; /* swap.c */
-ks_job_fn ks_job_deps_stage, ks_job_deps_swap, ks_job_deps_clear;
+ks_job_fn ks_job_deps_stage, ks_job_deps_swap, ks_job_deps_clear, ks_job_deps_store;
