@@ -135,7 +135,7 @@ static int add_change(struct ks_diff *diff, const struct ks_tree *tree, uint32_t
 	return 0;
 }
 
-/* The first walk found the file so young that a second write may hide behind the same ctime. */
+/* The first walk found that a write may hide behind the same ctime. */
 static bool bytes_differ(struct ks_diff *diff, uint32_t before, uint32_t after)
 {
 	const struct ks_tree *tree = diff->before;
@@ -311,6 +311,12 @@ int ks_diff_start(int root_fd, const struct ks_tree *before, const struct ks_tre
 	diff->fate[0] = after->entries[0].unread ? HIDDEN : STAYED;
 	*ret = diff;
 	return 0;
+}
+
+size_t ks_diff_bytes(const struct ks_diff *diff)
+{
+	return sizeof(*diff) + (diff->mask + 1) * sizeof(*diff->table) + diff->after->count * sizeof(*diff->twin) +
+	       diff->before->count * sizeof(*diff->fate);
 }
 
 struct ks_changes ks_diff_take(struct ks_diff *diff)

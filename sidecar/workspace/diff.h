@@ -1,6 +1,7 @@
 /* diff.h: `files` of a result: what differs between two snapshots of a tree. A file differs when its inode, type,
  * size, mtime or ctime does - ctime cannot be set without setting the machine's clock, so faked times do not help -
- * or, for files hashed in the first snapshot, when its bytes do. Sliced like the walk. */
+ * or, for files hashed in the first snapshot, when its bytes do. So a mode, an owner, a time or a further name that was
+ * set modifies a file, too: without its old bytes nothing tells that from a rewrite. Sliced like the walk. */
 #pragma once
 
 #include <sys/types.h>
@@ -37,6 +38,7 @@ struct ks_diff;
 int ks_diff_start(int root_fd, const struct ks_tree *before, const struct ks_tree *after, size_t max_changes,
 		  struct ks_diff **ret, struct ks_error *err);
 int ks_diff_step(struct ks_diff *diff, int64_t budget_us, struct ks_error *err); /* 1 done, 0 more to do, -1 failed */
+size_t ks_diff_bytes(const struct ks_diff *diff); /* memory held, without the changes */
 struct ks_changes ks_diff_take(struct ks_diff *diff);				  /* after 1; frees the diff */
 void ks_diff_free(struct ks_diff *diff);
 void ks_changes_free(struct ks_changes *changes);

@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 
 #include "base/clock.h"
 #include "beneath.h"
@@ -14,7 +16,7 @@
 
 #define OPEN_DIRS 16u /* directories kept open, by depth: a descent or return of that many levels needs no path */
 #define YOUNG_NS (20 * INT64_C(1000000))
-#define MAX_HASH_BYTES (16u << 20) /* read for young files in one walk */
+#define MAX_HASH_BYTES (16u << 20) /* read in one walk */
 #define HASH_FILE_COST 4096u	   /* what an open counts against it */
 #define MAX_PATH (2u << 20)	   /* of a directory that must be reopened */
 #define CHECK_EVERY 64u		   /* entries between looks at the clock */
@@ -29,8 +31,8 @@ struct linux_dirent64 { /* getdents64(2) */
 
 struct ks_walk {
 	int root_fd;
-	bool before, everything;
-	size_t max_entries, seen, hash_bytes;
+	bool before, everything, in_memory;
+	size_t max_entries, seen, hash_bytes, mapped_files;
 	struct ks_tree *tree;
 	uint32_t *pending; /* directories not read yet, a stack */
 	size_t pending_len, pending_cap;
@@ -60,6 +62,18 @@ static int grow(void *array_ptr, size_t *cap, size_t want, size_t item)
 	*array = p;
 	*cap = more;
 	return 0;
+}
+
+/* A snapshot may be kept for as long as its call runs. */
+static void shrink(void *array_ptr, size_t *cap, size_t count, size_t item)
+{
+	void **array = array_ptr;
+	void *p = count ? realloc(*array, count * item) : NULL;
+
+	if (!p)
+		return;
+	*array = p;
+	*cap = count;
 }
 
 static int no_memory(struct ks_error *err)
@@ -132,8 +146,16 @@ static bool young(int64_t ctime_ns)
 	return ns(now) - ctime_ns < YOUNG_NS;
 }
 
+/* May bytes change behind the times that were just read? */
+static bool times_may_lie(struct ks_walk *walk, const struct ks_tree_entry *entry)
+{
+	if (entry->type != KS_TREE_FILE || entry->size == 0 || entry->size > (int64_t)KS_HASH_MAX_FILE)
+		return false;
+	return young(entry->ctime_ns) || (walk->in_memory && walk->mapped_files++ < KS_HASH_MAPPED_FILES);
+}
+
 /* Failing to read is no error: the file is then compared by its times alone. */
-static int hash_young(struct ks_walk *walk, struct ks_tree_entry *entry, const char *name, struct ks_error *err)
+static int hash_file(struct ks_walk *walk, struct ks_tree_entry *entry, const char *name, struct ks_error *err)
 {
 	struct ks_tree *tree = walk->tree;
 	struct ks_digest digest;
@@ -164,8 +186,8 @@ static int add_file(struct ks_walk *walk, const char *name, size_t len, const st
 	entry->ctime_ns = ns(st->st_ctim);
 	walk->tree->files++;
 	walk->tree->disk_bytes += (uint64_t)st->st_blocks * 512; /* stat(2): blocks of 512, whatever st_blksize says */
-	if (walk->before && type == KS_TREE_FILE && entry->size <= (int64_t)KS_HASH_MAX_FILE && young(entry->ctime_ns))
-		return hash_young(walk, entry, name, err);
+	if (walk->before && times_may_lie(walk, entry))
+		return hash_file(walk, entry, name, err);
 	return 0;
 }
 
@@ -299,6 +321,13 @@ int ks_walk_step(struct ks_walk *walk, int64_t budget_us, struct ks_error *err)
 	}
 }
 
+static bool lies_in_memory(int root_fd)
+{
+	struct statfs fs;
+
+	return fstatfs(root_fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
 int ks_walk_start(int root_fd, bool before, struct ks_walk **ret, struct ks_error *err)
 {
 	struct ks_walk *walk = malloc(sizeof(*walk)); /* not calloc: no need to clear the buffer */
@@ -308,6 +337,7 @@ int ks_walk_start(int root_fd, bool before, struct ks_walk **ret, struct ks_erro
 	memset(walk, 0, offsetof(struct ks_walk, buf));
 	walk->root_fd = root_fd;
 	walk->before = before;
+	walk->in_memory = before && lies_in_memory(root_fd);
 	walk->max_entries = KS_TREE_MAX_ENTRIES;
 	walk->fd = -1;
 	for (size_t i = 0; i < OPEN_DIRS; i++)
@@ -330,6 +360,11 @@ void ks_walk_everything(struct ks_walk *walk)
 	walk->everything = true;
 }
 
+size_t ks_walk_bytes(const struct ks_walk *walk)
+{
+	return sizeof(*walk) + walk->pending_cap * sizeof(*walk->pending) + ks_tree_bytes(walk->tree);
+}
+
 void ks_walk_limit(struct ks_walk *walk, size_t max_entries)
 {
 	if (max_entries < walk->max_entries)
@@ -341,7 +376,9 @@ struct ks_tree *ks_walk_take(struct ks_walk *walk)
 	struct ks_tree *tree = KS_TAKE_PTR(walk->tree);
 
 	tree->seen = walk->seen;
-
+	shrink(&tree->entries, &tree->cap, tree->count, sizeof(*tree->entries));
+	shrink(&tree->names, &tree->names_cap, tree->names_len, 1);
+	shrink(&tree->hashes, &tree->hash_cap, tree->hash_count, sizeof(*tree->hashes));
 	ks_walk_free(walk);
 	return tree;
 }

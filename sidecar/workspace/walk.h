@@ -12,15 +12,18 @@
 #define KS_TREE_MAX_ENTRIES 500000u	     /* names seen; 48 bytes and the name each */
 #define KS_TREE_MAX_NAME_BYTES (32u << 20)
 #define KS_HASH_MAX_FILE (64u << 10)	     /* larger files are never hashed */
+#define KS_HASH_MAPPED_FILES 1000u	     /* hashed in a walk because stores to a mapping leave no trace there */
 #define KS_SKIPPED_TOP_NAME ".deps"	     /* installed packages are not a call's files */
 #define KS_STAGE_TOP_NAME ".deps.new"	     /* nor is what a setup is about to install */
 
 struct ks_tree;
 struct ks_walk;
 
-/* `before`: the snapshot that a later one is compared with. Files of at most KS_HASH_MAX_FILE bytes whose ctime is
- * younger than 20 ms are hashed then, because a kernel before 6.13 (no multigrain timestamps) gives a second write
- * in the same clock tick the same ctime. `root_fd` stays the caller's and must outlive the walk; O_PATH will do. */
+/* `before`: the snapshot that a later one is compared with. Files of at most KS_HASH_MAX_FILE bytes are hashed then
+ * when their ctime cannot be relied on: it is younger than 20 ms, and a kernel before 6.13 (no multigrain timestamps)
+ * gives a second write in the same clock tick the same ctime; or they lie in memory (tmpfs, ramfs), where a store to a
+ * shared mapping of a page that was read first changes no time: KS_HASH_MAPPED_FILES of them.
+ * `root_fd` stays the caller's and must outlive the walk; O_PATH will do. */
 int ks_walk_start(int root_fd, bool before, struct ks_walk **ret, struct ks_error *err);
 /* Lowers the cap on the number of names. */
 void ks_walk_limit(struct ks_walk *walk, size_t max_entries);
@@ -29,6 +32,7 @@ void ks_walk_everything(struct ks_walk *walk);
 /* 1 done, 0 more to do, -1 failed: KS_E_LIMIT when there is too much to track (make it a note), KS_E_IO. */
 int ks_walk_step(struct ks_walk *walk, int64_t budget_us, struct ks_error *err);
 struct ks_tree *ks_walk_take(struct ks_walk *walk); /* after 1; frees the walk */
+size_t ks_walk_bytes(const struct ks_walk *walk);	    /* memory held so far */
 void ks_walk_free(struct ks_walk *walk);	     /* at any time; NULL is fine */
 
 void ks_tree_free(struct ks_tree *tree);
