@@ -283,6 +283,8 @@ static const struct ks_field stats_fields[] = {
 	KS_DOC(INT, "blobs", .text = "Blobs that live."),
 	KS_DOC(INT, "blobBytes", .unit = "bytes", .text = "Together."),
 	KS_DOC(INT, "logLinesDropped", .text = "Because nobody read them."),
+	KS_DOC(INT, "workspaceWalks", .text = "For `files` of results: one serves all calls that wait for it."),
+	KS_DOC(INT, "snapshotBytes", .unit = "bytes", .text = "Held for calls that run."),
 };
 KS_TABLE(ks_stats_result, "StatsResult", stats_fields, .text = "Counters; more may come.");
 

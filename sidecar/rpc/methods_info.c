@@ -44,6 +44,8 @@ static void stats_get(void *arg, struct ks_request *request, const void *params)
 	ks_write_key_int(&json, "boxesLeaked", (int64_t)core->counters.leaked);
 	ks_write_key_int(&json, "faults", (int64_t)core->counters.faults);
 	ks_write_key_int(&json, "startsFailed", (int64_t)core->counters.starts_failed);
+	ks_write_key_int(&json, "workspaceWalks", (int64_t)core->counters.walks);
+	ks_write_key_int(&json, "snapshotBytes", (int64_t)core->snapshot_bytes);
 	ks_write_close(&json, '}');
 	ks_reply(request, &json);
 	ks_buf_free(&json);

@@ -35,7 +35,7 @@ static void free_if_over(struct ks_call *call)
 	if (!call->forgotten || call->handles > 0 || call->box || call->own_group)
 		return;
 	ks_list_remove(&call->node);
-	ks_call_files_free(call);
+	ks_changes_free(&call->changes);
 	ks_call_io_free(call);
 	free(call);
 }
@@ -114,6 +114,7 @@ static void leave(struct ks_call *call)
 		ks_kernel_cell_left(call);
 	close_timer(call);
 	(void)ks_disk_stop(&call->disk, on_disk_closed);
+	ks_call_files_stop(call);
 	ks_call_disconnect(call);
 	if (call->box) {
 		ks_box_release(call->box);
@@ -725,6 +726,7 @@ static struct ks_call *new_call(struct ks_core *core, struct ks_session *session
 	else
 		ks_core_make_handle(core, prefix, call->id);
 	ks_list_init(&call->session_node);
+	ks_list_init(&call->diff_chore.node);
 	ks_results_init(&call->results);
 	(void)uv_timer_init(core->loop, &call->timer);
 	call->timer.data = call;

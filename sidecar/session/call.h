@@ -135,11 +135,10 @@ struct ks_call {
 	int looks; /* at the workspace that have to end before the call goes on */
 	struct ks_disk disk;
 	bool disk_full;
-	struct ks_chore files_chore;
-	bool files_busy;
-	struct ks_walk *walk;
+	struct ks_look look;
+	struct ks_snapshot *before, *after;
 	struct ks_diff *diff;
-	struct ks_tree *before, *after;
+	struct ks_chore diff_chore;
 	struct ks_changes changes;
 	struct ks_note notes[4];
 	size_t note_count;
@@ -203,7 +202,6 @@ void ks_call_handle_closed(uv_handle_t *handle);
 /* Starts looking; ks_call_look_done() follows, perhaps at once. */
 void ks_call_look(struct ks_call *call, bool before);
 void ks_call_look_done(struct ks_call *call);
-void ks_call_files_free(struct ks_call *call);
 /* True: the frame waits for a worker; ks_call_frame_checked() and ks_call_channel_free() follow, perhaps at once. */
 bool ks_call_check_images(struct ks_call *call, const struct kern_frame *frame);
 void ks_call_frame_checked(struct ks_call *call, const struct kern_frame *frame);
@@ -212,4 +210,5 @@ void ks_call_channel_free(struct ks_call *call);
 const char *ks_call_image_verdict(void *arg, const char *mime, const void *data, size_t len, char **ret_data, size_t *ret_len);
 void ks_call_images_free(struct ks_call *call);
 void ks_call_end_again(struct ks_call *call); /* what it waited for has come */
+void ks_call_files_stop(struct ks_call *call); /* frees all but `changes` */
 void ks_outcome_decide(struct ks_call *call);

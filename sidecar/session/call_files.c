@@ -3,99 +3,90 @@
 
 #define FILES_MAX 4096
 
-static void finish_look(struct ks_call *call)
+static void drop_diff(struct ks_call *call)
 {
-	if (call->files_busy) {
-		call->files_busy = false;
-		ks_list_remove(&call->files_chore.node);
-	}
-	ks_call_look_done(call);
+	struct ks_error unused;
+
+	ks_list_remove(&call->diff_chore.node);
+	if (call->diff)
+		(void)ks_snapshot_count(call->core, -(ssize_t)ks_diff_bytes(call->diff), &unused);
+}
+
+/* Of use to this call no longer; the next one makes its own. */
+static void drop_snapshots(struct ks_call *call)
+{
+	ks_snapshot_unref(KS_TAKE_PTR(call->before));
+	ks_snapshot_unref(KS_TAKE_PTR(call->after));
+}
+
+void ks_call_files_stop(struct ks_call *call)
+{
+	ks_look_drop(&call->look);
+	drop_diff(call);
+	ks_diff_free(KS_TAKE_PTR(call->diff));
+	drop_snapshots(call);
 }
 
 /* Not tracking is not a failed call: the note says why `files` is empty. */
 static void give_up(struct ks_call *call, const struct ks_error *err)
 {
 	ks_call_add_note(call, "files_untracked", "%s", err->text);
-	ks_walk_free(call->walk);
-	call->walk = NULL;
-	ks_diff_free(call->diff);
-	call->diff = NULL;
-	ks_tree_free(call->before);
-	call->before = NULL;
+	ks_call_files_stop(call);
+	ks_call_look_done(call);
 }
 
-/* True when there is more to do. */
-static bool step(struct ks_call *call)
+static void diff_slice(struct ks_chore *chore)
 {
+	struct ks_call *call = KS_ENTRY(chore, struct ks_call, diff_chore);
 	struct ks_error err;
-	int rc;
+	int rc = ks_diff_step(call->diff, KS_SLICE_US, &err);
 
-	if (call->walk) {
-		rc = ks_walk_step(call->walk, KS_SLICE_US, &err);
-		if (rc == 0)
-			return true;
-		if (rc < 0) {
-			give_up(call, &err);
-			return false;
-		}
-		struct ks_tree *tree = ks_walk_take(KS_TAKE_PTR(call->walk));
-		if (!call->before) {
-			call->before = tree;
-			return false;
-		}
-		call->after = tree;
-		if (ks_diff_start(call->session->workspace_fd, call->before, call->after, FILES_MAX, &call->diff, &err) < 0) {
-			give_up(call, &err);
-			return false;
-		}
-	}
-	rc = ks_diff_step(call->diff, KS_SLICE_US, &err);
 	if (rc == 0)
-		return true;
-	if (rc < 0)
+		return;
+	if (rc < 0) {
 		give_up(call, &err);
-	else
-		call->changes = ks_diff_take(KS_TAKE_PTR(call->diff));
-	return false;
+		return;
+	}
+	drop_diff(call);
+	call->changes = ks_diff_take(KS_TAKE_PTR(call->diff));
+	drop_snapshots(call);
+	ks_call_look_done(call);
 }
 
-static void on_slice(struct ks_chore *chore)
+static int start_diff(struct ks_call *call, struct ks_error *err)
 {
-	struct ks_call *call = KS_ENTRY(chore, struct ks_call, files_chore);
+	if (ks_diff_start(call->session->workspace_fd, call->before->tree, call->after->tree, FILES_MAX, &call->diff, err) < 0)
+		return -1;
+	return ks_snapshot_count(call->core, (ssize_t)ks_diff_bytes(call->diff), err);
+}
 
-	if (!step(call))
-		finish_look(call);
+static void on_seen(struct ks_look *look, struct ks_snapshot *snapshot, const struct ks_error *err)
+{
+	struct ks_call *call = KS_ENTRY(look, struct ks_call, look);
+	struct ks_error failed;
+
+	if (!snapshot) {
+		give_up(call, err);
+		return;
+	}
+	if (look->before) {
+		call->before = snapshot;
+		ks_call_look_done(call);
+		return;
+	}
+	call->after = snapshot;
+	if (start_diff(call, &failed) < 0) {
+		give_up(call, &failed);
+		return;
+	}
+	call->diff_chore.step = diff_slice;
+	ks_core_add_chore(call->core, &call->diff_chore);
+	diff_slice(&call->diff_chore); /* most trees are small */
 }
 
 void ks_call_look(struct ks_call *call, bool before)
 {
-	struct ks_error err;
-
-	if (ks_walk_start(call->session->workspace_fd, before, &call->walk, &err) < 0) {
-		give_up(call, &err);
-		finish_look(call);
-		return;
-	}
-	if (!step(call)) { /* most trees are small */
-		finish_look(call);
-		return;
-	}
-	call->files_busy = true;
-	call->files_chore.step = on_slice;
-	ks_core_add_chore(call->core, &call->files_chore);
-}
-
-void ks_call_files_free(struct ks_call *call)
-{
-	if (call->files_busy)
-		ks_list_remove(&call->files_chore.node);
-	call->files_busy = false;
-	ks_walk_free(call->walk);
-	ks_diff_free(call->diff);
-	ks_tree_free(call->before);
-	ks_tree_free(call->after);
-	call->walk = NULL;
-	call->diff = NULL;
-	call->before = call->after = NULL;
-	ks_changes_free(&call->changes);
+	call->look.before = before;
+	call->look.seen = on_seen;
+	ks_look_ask(&call->session->looks, call->session->workspace_fd, &call->look);
 }

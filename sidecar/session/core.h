@@ -52,10 +52,12 @@ struct ks_core {
 	uv_timer_t coarse; /* expiry of blobs and outputs */
 	const char *worker_program;
 	size_t alone_count; /* workers of long file operations */
+	size_t snapshot_bytes; /* looks.h */
 	bool closing, starting;
 	uint64_t last_number; /* for handles that we choose */
 	struct {
 		uint64_t calls, faults, starts_failed, leaked;
+		uint64_t walks; /* of a workspace, for `files` */
 	} counters;
 	/* A session that ended by itself. */
 	void (*session_closed)(void *arg, const char *session_id, const char *reason);

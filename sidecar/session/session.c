@@ -58,6 +58,7 @@ static void free_session(struct ks_session *session)
 	ks_files_free(session);
 	while (!ks_list_empty(&session->groups))
 		free_group(KS_ENTRY(session->groups.next, struct ks_session_group, node));
+	ks_looks_free(&session->looks);
 	while (!ks_list_empty(&session->interpreters)) {
 		struct ks_interpreter *i = KS_ENTRY(session->interpreters.next, struct ks_interpreter, node);
 		ks_list_remove(&i->node);
@@ -391,6 +392,7 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 	ks_list_init(&session->calls);
 	ks_list_init(&session->groups);
 	ks_files_init(&session->files);
+	ks_looks_init(&session->looks, core);
 	ks_gate_init(&session->gate);
 	if (params->session_id)
 		(void)snprintf(session->id, sizeof(session->id), "%s", params->session_id);

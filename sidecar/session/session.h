@@ -6,6 +6,7 @@
 #include "proto/messages.h"
 #include "session/core.h"
 #include "session/gate.h"
+#include "session/looks.h"
 
 enum ks_session_state { KS_SESSION_OPENING, KS_SESSION_OPEN, KS_SESSION_CLOSING };
 
@@ -100,6 +101,7 @@ struct ks_session {
 	struct ks_list calls;	/* struct ks_call, by their session_node */
 	size_t call_count;
 	struct ks_files files;
+	struct ks_looks looks;
 	struct ks_gate gate;
 	struct ks_note notes[6];
 	size_t note_count;

@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import os
+import time
 
+import pytest
 from expect import plain
 
 
@@ -46,16 +48,6 @@ def test_rewrite_of_the_same_size_with_a_faked_time(client):
     client.run("sh", "-c", "printf aaaa > f; touch -d 2001-01-01 f", sessionId=session)
     result = client.run("sh", "-c", "printf bbbb > f; touch -d 2001-01-01 f", sessionId=session)
     assert without(result, "mime") == [entry("f", "modified", b"bbbb")]
-
-
-def test_touched_only_is_told_by_its_hash_or_not_at_all(client):
-    session = client.open()
-    client.run("sh", "-c", "printf aaaa > f", sessionId=session)
-    result = client.run("touch", "f", sessionId=session)
-    assert result["files"] in (
-        [],
-        [file for file in result["files"] if (file["path"], file["change"]) == ("f", "modified")],
-    )
 
 
 def test_names_that_are_not_utf8(client):
@@ -137,3 +129,99 @@ def test_ten_thousand_files(client):
     expected = 10000 if not result.get("filesTruncated") else len(files)
     assert [f["path"] for f in files] == [f"{i:05}" for i in range(expected)]
     assert expected >= 1000
+
+
+# -- what looking costs --
+
+
+def fill(where, count, directories=1):
+    for number in range(directories):
+        os.mkdir(os.path.join(where, f"d{number}"))
+    for number in range(count):
+        open(os.path.join(where, f"d{number % directories}", f"{number:06}"), "wb").close()
+
+
+def walks(client):
+    return client.call("stats/get")["workspaceWalks"]
+
+
+def test_tracking_off_looks_at_nothing(client, make_dir):
+    session = client.open(workspace=make_dir("off"), trackFiles=False)
+    before = walks(client)
+    client.run("sh", "-c", "echo x > f", sessionId=session)
+    client.run("true", trackFiles=False)
+    assert walks(client) == before
+    client.run("true", sessionId=session, trackFiles=True)
+    assert walks(client) == before + 2
+
+
+def test_calls_at_once_share_their_looks(client, make_dir):
+    """Each reports what it did, though most did not walk the tree themselves; and nothing is kept afterwards."""
+    where = make_dir("shared")
+    fill(where, 5000, 20)
+    session = client.open(workspace=where)
+    before = walks(client)
+    requests = [
+        ("run/argv", {"argv": ["touch", f"made-{number}"], "sessionId": session, "timeoutMs": 60000})
+        for number in range(24)
+    ]
+    for number, future in enumerate(client.send_all(requests)):
+        result = future.result()
+        plain(result)
+        assert f"made-{number}" in [f["path"] for f in result["files"]]
+        assert {f["change"] for f in result["files"]} == {"created"}
+    assert walks(client) - before < 24
+    assert client.call("stats/get")["snapshotBytes"] == 0
+    assert client.run("true", sessionId=session)["files"] == []
+
+
+def test_cancelled_while_others_wait_for_the_same_look(client, make_dir):
+    where = make_dir("cancelled")
+    fill(where, 5000, 20)
+    session = client.open(workspace=where)
+    futures = client.send_all([("run/argv", {"argv": ["true"], "sessionId": session})] * 8)
+    for future in futures[::2]:
+        client.cancel(future)
+    for future in futures:
+        future.wait()
+    assert all(future.result()["files"] == [] for future in futures[1::2])
+    client.call("session/close", {"sessionId": session})
+    assert client.call("stats/get")["snapshotBytes"] == 0
+
+
+def test_finished_calls_keep_no_snapshot(client, make_dir):
+    where = make_dir("kept")
+    fill(where, 5000, 20)
+    session = client.open(workspace=where)
+    sizes = []
+    for _ in range(12):
+        plain(client.run("true", sessionId=session))
+        with open(f"/proc/{client.pid}/statm", encoding="ascii") as file:
+            sizes.append(int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE"))
+    assert client.call("stats/get")["snapshotBytes"] == 0
+    assert max(sizes) - min(sizes[1:]) < 2 << 20  # a snapshot a call would be 4 MiB
+
+
+def test_more_names_than_are_tracked(client, make_dir, owner):
+    """A note, in bounded time; the call itself is as it should be."""
+    if os.geteuid() == 0 and owner.pw_uid == 0:
+        pytest.skip("half a million names, made once")
+    where = make_dir("many")
+    os.mkdir(os.path.join(where, "d"))
+    base = os.path.join(where, "d", "0")
+    for number in range(500001):  # links cost a tenth of files
+        try:
+            os.link(base, os.path.join(where, "d", str(number)))
+        except OSError:  # none yet, or no more of this one
+            base = os.path.join(where, "d", str(number))
+            open(base, "wb").close()
+    session = client.open(workspace=where)
+    begin = time.monotonic()
+    result = client.run("sh", "-c", "echo out; echo x > f", sessionId=session, timeoutMs=60000)
+    took = time.monotonic() - begin
+    assert (result["stdout"], result["success"], result["files"]) == ("out\n", True, [])
+    note = next(n for n in result["runtimeNotes"] if n["code"] == "files_untracked")
+    assert "500000" in note["message"]
+    assert took < 30
+    assert client.call("stats/get")["snapshotBytes"] == 0
+    assert client.run("echo", "out", sessionId=session, trackFiles=False)["runtimeNotes"] == []
