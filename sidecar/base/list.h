@@ -35,3 +35,13 @@ static inline void ks_list_remove(struct ks_list *node)
 	node->next->prev = node->prev;
 	ks_list_init(node);
 }
+
+/* To the end of `to`, in their order. */
+static inline void ks_list_move_all(struct ks_list *from, struct ks_list *to)
+{
+	while (!ks_list_empty(from)) {
+		struct ks_list *node = from->next;
+		ks_list_remove(node);
+		ks_list_append(to, node);
+	}
+}

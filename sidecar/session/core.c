@@ -15,11 +15,15 @@
 static void on_idle(uv_idle_t *idle)
 {
 	struct ks_core *core = idle->data;
+	struct ks_list turn;
 
-	/* one slice of each in turn; the loop looks at its descriptors between two turns */
-	for (struct ks_list *n = core->chores.next, *next; n != &core->chores; n = next) {
-		struct ks_chore *chore = KS_ENTRY(n, struct ks_chore, node);
-		next = n->next;
+	/* One slice of each in turn; the loop looks at its descriptors between two turns. A step may end any other chore. */
+	ks_list_init(&turn);
+	ks_list_move_all(&core->chores, &turn);
+	while (!ks_list_empty(&turn)) {
+		struct ks_chore *chore = KS_ENTRY(turn.next, struct ks_chore, node);
+		ks_list_remove(&chore->node);
+		ks_list_append(&core->chores, &chore->node);
 		chore->step(chore); /* removes itself from the list when it is done */
 	}
 	if (ks_list_empty(&core->chores))

@@ -58,15 +58,6 @@ static int begin(struct ks_looks *looks, struct ks_error *err)
 	return ks_walk_start(looks->workspace_fd, before, &looks->walk, err);
 }
 
-static void move_all(struct ks_list *from, struct ks_list *to)
-{
-	while (!ks_list_empty(from)) {
-		struct ks_list *n = from->next;
-		ks_list_remove(n);
-		ks_list_append(to, n);
-	}
-}
-
 /* The walk has ended. Telling them comes last: the session may be gone behind it. */
 static void finish(struct ks_looks *looks, bool failed, const struct ks_error *why)
 {
@@ -77,8 +68,8 @@ static void finish(struct ks_looks *looks, bool failed, const struct ks_error *w
 	ks_walk_free(KS_TAKE_PTR(looks->walk));
 	ks_list_remove(&looks->chore.node);
 	ks_list_init(&told);
-	move_all(&looks->now, &told);
-	move_all(&looks->next, &looks->now);
+	ks_list_move_all(&looks->now, &told);
+	ks_list_move_all(&looks->next, &looks->now);
 	if (!ks_list_empty(&looks->now))
 		ks_core_add_chore(looks->core, &looks->chore); /* begins in its first slice: who is told now may still join */
 	while (!ks_list_empty(&told)) {
@@ -148,7 +139,7 @@ void ks_look_drop(struct ks_look *look)
 	if (!ks_list_empty(&looks->now))
 		return;
 	stop_walk(looks);
-	move_all(&looks->next, &looks->now);
+	ks_list_move_all(&looks->next, &looks->now);
 	if (ks_list_empty(&looks->now))
 		ks_list_remove(&looks->chore.node);
 }
