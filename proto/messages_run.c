@@ -120,7 +120,8 @@ static const char *const change_words[] = { "created", "modified", "deleted", NU
 static const struct ks_field file_fields[] = {
 	KS_DOC(STRING, "path", .text = "Relative to the workspace."),
 	KS_DOC(BASE64, "pathBase64", .text = "Instead of path, when it is not UTF-8."),
-	KS_DOC(WORD, "change", KS_MUST, .choices = change_words, .text = "Between the start and the end of the call."),
+	KS_DOC(WORD, "change", KS_MUST, .choices = change_words, .text = "Between the start and the end of the call. modified: the content, or "
+		"only times, mode, owner or number of names (compare sha256)."),
 	KS_DOC(INT, "size", .unit = "bytes", .text = "At the end; absent for deleted files."),
 	KS_DOC(STRING, "mime", .text = "Guessed from name and content."),
 	KS_DOC(STRING, "sha256", .text = "Of the content, for small files."),
@@ -208,7 +209,8 @@ const struct ks_field ks_run_result_fields[KS_RUN_RESULT_FIELDS] = {
 	KS_DOC(INT, "stdoutBytes", KS_MUST, .unit = "bytes", .text = "All that was written."),
 	KS_DOC(INT, "stderrBytes", KS_MUST, .unit = "bytes", .text = "All that was written."),
 	KS_DOC(LIST, "files", .flags = KS_F_REQUIRED | KS_F_MAY_BLOB, .sub = &file,
-	       .text = "Changed files, bytewise by path."),
+	       .text = "Regular files and links that changed between start and end, whoever changed them, bytewise by path. Empty with the "
+		       "note files_untracked when there are more than 500,000 names, or too many for all calls together."),
 	KS_DOC(BOOL, "filesTruncated", .text = "There were more."),
 	KS_DOC(LIST, "results", .flags = KS_F_REQUIRED | KS_F_MAY_BLOB, .sub = &rich,
 	       .text = "The final view: updates applied."),

@@ -81,7 +81,7 @@ static const struct ks_field session_fields[] = {
 	{ KS_INT("maxOutputBytes", T, max_output_bytes), .flags = KS_F_CLI, .min = 1, .max = KS_MAX_OUTPUT_BYTES,
 	  .fallback = "67108864", .unit = "bytes", .text = "How much of a call's output is kept; the call runs on." },
 	{ KS_BOOL("trackFiles", T, track_files), .flags = KS_F_CLI, .fallback = "true",
-	  .text = "Report the files that a call changed." },
+	  .text = "Report the files that a call changed. Costs two walks of the workspace (about 3 us a file); false costs nothing." },
 	{ KS_INT("workspaceMaxMb", T, workspace_max_mb), .flags = KS_F_CLI, .min = 1, .max = KS_MAX_MEMORY_MB,
 	  .unit = "MiB", .text = "Size of the workspace that a call may not exceed, with 256 names for each MiB; watched. The kernel's, if the workspace is in memory, a file system of its own that is no larger (with a number of names of its own), or private with a project quota: see effective." },
 	{ KS_ENUM("workspaceStorage", T, workspace_storage, storage_words), .flags = KS_F_CLI, .fallback = "\"disk\"",

@@ -199,6 +199,9 @@ def test_finished_calls_keep_no_snapshot(client, make_dir):
         with open(f"/proc/{client.pid}/statm", encoding="ascii") as file:
             sizes.append(int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE"))
     assert client.call("stats/get")["snapshotBytes"] == 0
+    with open(f"/proc/{client.pid}/maps", encoding="ascii") as file:
+        if "libasan" in file.read():
+            return  # keeps what was freed
     assert max(sizes) - min(sizes[1:]) < 2 << 20  # a snapshot a call would be 4 MiB
 
 

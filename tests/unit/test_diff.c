@@ -10,6 +10,7 @@
 #include "workspace/digest.h"
 #include "workspace/mime.h"
 #include "workspace/siphash.h"
+#include "workspace/tree.h"
 
 #define SLICE_US 1000
 #define RACES 20000u
@@ -165,6 +166,49 @@ static void test_faked_times(void **unused)
 	scratch_close(&s);
 }
 
+/* On tmpfs small files are hashed whatever their age, but not all. */
+static void in_memory(struct scratch *s)
+{
+	char name[16];
+
+	if (!own_mounts() || mount("none", s->path, "tmpfs", 0, NULL) < 0)
+		_exit(77);
+	int root = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(root >= 0);
+	put(root, "empty", "");
+	put_size(root, "over", KS_HASH_MAX_FILE + 1);
+	put_size(root, "at", KS_HASH_MAX_FILE);
+	CHECK(usleep(30000) == 0);
+	struct ks_tree *tree = snapshot(root, true);
+	CHECK(tree->files == 3 && tree->hash_count == 1);
+	ks_tree_free(tree);
+	for (unsigned i = 1; i <= KS_HASH_MAPPED_FILES; i++) {
+		(void)snprintf(name, sizeof(name), "%u", i);
+		put(root, name, "x");
+	}
+	CHECK(usleep(30000) == 0);
+	tree = snapshot(root, true);
+	CHECK(tree->files == KS_HASH_MAPPED_FILES + 3 && tree->hash_count == KS_HASH_MAPPED_FILES);
+	CHECK(tree->cap == tree->count && tree->names_cap == tree->names_len && tree->hash_cap == tree->hash_count);
+	ks_tree_free(tree);
+	tree = snapshot(root, false); /* nothing is compared with it later */
+	CHECK(tree->hash_count == 0);
+	ks_tree_free(tree);
+}
+
+static void test_in_memory(void **unused)
+{
+	struct scratch s;
+
+	(void)unused;
+	scratch_open(&s);
+	int rc = in_child(in_memory, &s);
+	scratch_close(&s);
+	if (rc == 77)
+		skip();
+	assert_int_equal(rc, 0);
+}
+
 /* ramfs has the coarse clock that all file systems had before Linux 6.13. */
 static void same_tick(struct scratch *s)
 {
@@ -176,11 +220,13 @@ static void same_tick(struct scratch *s)
 	CHECK(root >= 0);
 	for (int i = 0; i < 60; i++) {
 		struct stat st, now;
-		put(root, "f", "aaaa");
+		off_t size = i % 4 < 2 ? 4 : KS_HASH_MAX_FILE;
+		(void)unlinkat(root, "f", 0);
+		put_size(root, "f", size);
 		CHECK(fstatat(root, "f", &st, 0) == 0);
 		struct ks_tree *before = snapshot(root, i % 2 == 0);
 		int fd = openat(root, "f", O_WRONLY | O_CLOEXEC);
-		CHECK(fd >= 0 && pwrite(fd, "bbbb", 4, 0) == 4 && close(fd) == 0);
+		CHECK(fd >= 0 && pwrite(fd, "bbbb", 4, size - 4) == 4 && close(fd) == 0);
 		fake_times(root, "f", &st);
 		CHECK(fstatat(root, "f", &now, 0) == 0);
 		struct ks_changes changes = since(root, before, 10);
@@ -853,7 +899,7 @@ int main(void)
 		cmocka_unit_test(test_race),	      cmocka_unit_test(test_beneath),
 		cmocka_unit_test(test_follow),	      cmocka_unit_test(test_charset),
 		cmocka_unit_test(test_mime),	      cmocka_unit_test(test_siphash),
-		cmocka_unit_test(test_slices),
+		cmocka_unit_test(test_slices),	      cmocka_unit_test(test_in_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

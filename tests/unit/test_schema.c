@@ -91,8 +91,10 @@ static void test_fields(void **state)
 		   "{\"description\":\"The program.\",\"$ref\":\"#/$defs/Text\",\"x-maxBytes\":4194304}");
 	check_json(property("RunCodeParams", "session"),
 		   "{\"description\":\"What the throw-away session is like.\",\"$ref\":\"#/$defs/SessionParams\"}");
-	check_json(property("ExecutionResult", "files"), "{\"description\":\"Changed files, bytewise by "
-							 "path.\",\"anyOf\":[{\"type\":\"array\",\"items\":{\"$ref\":"
+	check_json(property("ExecutionResult", "files"), "{\"description\":\"Regular files and links that changed between start and "
+							 "end, whoever changed them, bytewise by path. Empty with the note "
+							 "files_untracked when there are more than 500,000 names, or too many "
+							 "for all calls together.\",\"anyOf\":[{\"type\":\"array\",\"items\":{\"$ref\":"
 							 "\"#/$defs/ChangedFile\"}},{\"$ref\":\"#/$defs/BlobText\"}]}");
 	check_json(property("Fault", "type"),
 		   "{\"description\":\"What happened; the first of this list that "
