@@ -136,7 +136,7 @@ struct ks_call {
 	struct ks_disk disk;
 	bool disk_full;
 	struct ks_look look;
-	struct ks_snapshot *before, *after;
+	struct ks_view *before, *after;
 	struct ks_diff *diff;
 	struct ks_chore diff_chore;
 	struct ks_changes changes;

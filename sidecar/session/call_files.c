@@ -9,14 +9,14 @@ static void drop_diff(struct ks_call *call)
 
 	ks_list_remove(&call->diff_chore.node);
 	if (call->diff)
-		(void)ks_snapshot_count(call->core, -(ssize_t)ks_diff_bytes(call->diff), &unused);
+		(void)ks_view_count(call->core, -(ssize_t)ks_diff_bytes(call->diff), &unused);
 }
 
 /* Of use to this call no longer; the next one makes its own. */
 static void drop_snapshots(struct ks_call *call)
 {
-	ks_snapshot_unref(KS_TAKE_PTR(call->before));
-	ks_snapshot_unref(KS_TAKE_PTR(call->after));
+	ks_view_unref(KS_TAKE_PTR(call->before));
+	ks_view_unref(KS_TAKE_PTR(call->after));
 }
 
 void ks_call_files_stop(struct ks_call *call)
@@ -57,10 +57,10 @@ static int start_diff(struct ks_call *call, struct ks_error *err)
 {
 	if (ks_diff_start(call->session->workspace_fd, call->before->tree, call->after->tree, FILES_MAX, &call->diff, err) < 0)
 		return -1;
-	return ks_snapshot_count(call->core, (ssize_t)ks_diff_bytes(call->diff), err);
+	return ks_view_count(call->core, (ssize_t)ks_diff_bytes(call->diff), err);
 }
 
-static void on_seen(struct ks_look *look, struct ks_snapshot *snapshot, const struct ks_error *err)
+static void on_seen(struct ks_look *look, struct ks_view *snapshot, const struct ks_error *err)
 {
 	struct ks_call *call = KS_ENTRY(look, struct ks_call, look);
 	struct ks_error failed;

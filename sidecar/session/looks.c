@@ -2,38 +2,38 @@
 
 static void on_slice(struct ks_chore *chore);
 
-int ks_snapshot_count(struct ks_core *core, ssize_t more, struct ks_error *err)
+int ks_view_count(struct ks_core *core, ssize_t more, struct ks_error *err)
 {
 	core->snapshot_bytes += (size_t)more;
-	if (more <= 0 || core->snapshot_bytes <= KS_SNAPSHOT_BYTES)
+	if (more <= 0 || core->snapshot_bytes <= KS_VIEW_BYTES)
 		return 0;
-	ks_fail(err, KS_E_LIMIT, "too many files to track at once: more than %zu MiB for all calls that run", KS_SNAPSHOT_BYTES >> 20);
+	ks_fail(err, KS_E_LIMIT, "too many files to track at once: more than %zu MiB for all calls that run", KS_VIEW_BYTES >> 20);
 	return ks_error_hint(err, "run fewer calls at once in large workspaces, or set trackFiles to false");
 }
 
-void ks_snapshot_unref(struct ks_snapshot *snapshot)
+void ks_view_unref(struct ks_view *snapshot)
 {
 	struct ks_error unused;
 
 	if (!snapshot || --snapshot->refs > 0)
 		return;
-	(void)ks_snapshot_count(snapshot->core, -(ssize_t)snapshot->bytes, &unused);
+	(void)ks_view_count(snapshot->core, -(ssize_t)snapshot->bytes, &unused);
 	ks_tree_free(snapshot->tree);
 	free(snapshot);
 }
 
-static int recount(struct ks_snapshot *snapshot, size_t bytes, struct ks_error *err)
+static int recount(struct ks_view *snapshot, size_t bytes, struct ks_error *err)
 {
 	ssize_t more = (ssize_t)bytes - (ssize_t)snapshot->bytes;
 
 	snapshot->bytes = bytes;
-	return ks_snapshot_count(snapshot->core, more, err);
+	return ks_view_count(snapshot->core, more, err);
 }
 
 /* 1 done, 0 more to do, -1 failed. */
 static int step(struct ks_looks *looks, struct ks_error *err)
 {
-	struct ks_snapshot *snapshot = looks->snapshot;
+	struct ks_view *snapshot = looks->snapshot;
 	int rc = ks_walk_step(looks->walk, KS_SLICE_US, err);
 
 	if (rc > 0) {
@@ -53,7 +53,7 @@ static int begin(struct ks_looks *looks, struct ks_error *err)
 	looks->snapshot = calloc(1, sizeof(*looks->snapshot));
 	if (!looks->snapshot)
 		return ks_fail(err, KS_E_INTERNAL, "out of memory");
-	*looks->snapshot = (struct ks_snapshot){ .core = looks->core, .refs = 1 };
+	*looks->snapshot = (struct ks_view){ .core = looks->core, .refs = 1 };
 	looks->core->counters.walks++;
 	return ks_walk_start(looks->workspace_fd, before, &looks->walk, err);
 }
@@ -61,7 +61,7 @@ static int begin(struct ks_looks *looks, struct ks_error *err)
 /* The walk has ended. Telling them comes last: the session may be gone behind it. */
 static void finish(struct ks_looks *looks, bool failed, const struct ks_error *why)
 {
-	struct ks_snapshot *snapshot = KS_TAKE_PTR(looks->snapshot);
+	struct ks_view *snapshot = KS_TAKE_PTR(looks->snapshot);
 	struct ks_error err = failed ? *why : (struct ks_error){ 0 };
 	struct ks_list told;
 
@@ -80,7 +80,7 @@ static void finish(struct ks_looks *looks, bool failed, const struct ks_error *w
 			snapshot->refs++;
 		look->seen(look, failed ? NULL : snapshot, &err);
 	}
-	ks_snapshot_unref(snapshot);
+	ks_view_unref(snapshot);
 }
 
 static void slice(struct ks_looks *looks)
@@ -126,7 +126,7 @@ void ks_look_ask(struct ks_looks *looks, int workspace_fd, struct ks_look *look)
 static void stop_walk(struct ks_looks *looks)
 {
 	ks_walk_free(KS_TAKE_PTR(looks->walk));
-	ks_snapshot_unref(KS_TAKE_PTR(looks->snapshot));
+	ks_view_unref(KS_TAKE_PTR(looks->snapshot));
 }
 
 void ks_look_drop(struct ks_look *look)

@@ -9,7 +9,6 @@ ks_job_fn *const ks_job_table[KS_JOB_KINDS] = {
 	[KS_JOB_RESTORE] = ks_job_restore,
 	[KS_JOB_SWAP] = ks_job_swap,
 	[KS_JOB_SWEEP] = ks_job_sweep,
-	[KS_JOB_STAT] = ks_job_stat,
 	[KS_JOB_DEPS_STAGE] = ks_job_deps_stage,
 	[KS_JOB_DEPS_SWAP] = ks_job_deps_swap,
 	[KS_JOB_DEPS_CLEAR] = ks_job_deps_clear,
