@@ -200,6 +200,28 @@ struct ks_file_edit_params {
 	char *if_match;
 };
 
+struct ks_where_params { /* file/glob and file/search begin with it */
+	char *session_id, *path; /* NULL: the workspace */
+	struct ks_text path_bytes;
+};
+
+struct ks_glob_params { /* file/glob */
+	char *session_id, *path;
+	struct ks_text path_bytes;
+	char *pattern;
+	struct ks_strings ignore;
+	bool hidden, gitignore;
+	int64_t limit;
+};
+
+struct ks_search_params { /* file/search */
+	char *session_id, *path;
+	struct ks_text path_bytes;
+	char *pattern, *glob;
+	bool regex, ignore_case, hidden, gitignore;
+	int64_t before, after, limit;
+};
+
 struct ks_handle_params { /* session/close */
 	char *session_id;
 };

@@ -15,10 +15,9 @@ const char *const ks_file_type_words[KS_FILE_TYPES + 1] = { "file", "directory",
 	  .text = "Fail with changed when the file is not there, or its etag is another one." }
 #define TYPE KS_DOC(WORD, "type", KS_MUST, .choices = ks_file_type_words, .text = "What it is.")
 #define LIMIT KS_DOC(INT, "limit", .min = 1, .max = 1000000, .text = "How many at most.")
-#define HIDDEN KS_DOC(BOOL, "hidden", .fallback = "false", .text = "Names with a dot in front, too.")
-#define GITIGNORE KS_DOC(BOOL, "gitignore", .fallback = "false", .text = "Heed .gitignore files.")
 #define NAME KS_DOC(STRING, "path", .text = "The path."), KS_DOC(BASE64, "pathBase64", .text = "Instead of path.")
 #define ONE_PATH .rule = "Exactly one of path and pathBase64."
+#define NOT_BOTH .rule = "Not both of path and pathBase64."
 
 /* Of every struct with these members at its beginning. */
 #define SESSION_OF(T) { KS_STRING("sessionId", T, session_id), KS_MUST, KS_HANDLE_RULE, .text = "The session." }
@@ -236,49 +235,95 @@ static const struct ks_field edit_result_fields[] = {
 };
 KS_TABLE(ks_file_edit_result, "FileEditResult", edit_result_fields, .text = "The file now.");
 
+/* Where file/glob and file/search look, and what both leave out. */
+#define WHERE_OF(T)                                                                                                    \
+	SESSION_OF(T),                                                                                                 \
+		{ KS_STRING("path", T, path), .min = 1, .max = KS_PATH_BYTES,                                          \
+		  .text = "Where to look; the workspace when absent. Paths in the result begin with it as it is given " \
+			  "here. Mounts are looked into only when named." },                                           \
+	{                                                                                                              \
+		KS_BASE64("pathBase64", T, path_bytes), .max = KS_PATH_BYTES,                                          \
+			.text = "Instead of path, when it is not UTF-8."                                               \
+	}
+#define CHOICE_OF(T)                                                                                                   \
+	{ KS_BOOL("hidden", T, hidden), .fallback = "false",                                                           \
+	  .text = "Also names that begin with a dot; else only where a pattern spells that dot." },                    \
+	{                                                                                                              \
+		KS_BOOL("gitignore", T, gitignore), .fallback = "false",                                               \
+			.text = "Leave out what .gitignore files (also those above path) and .git/info/exclude say, "  \
+				"and .git itself."                                                                     \
+	}
+
+static int check_where(const void *params, struct ks_error *err)
+{
+	const struct ks_where_params *p = params;
+
+	if (p->path && p->path_bytes.present)
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/pathBase64", "path and pathBase64 exclude each other");
+	return 0;
+}
+
 static const struct ks_field glob_fields[] = {
-	SESSION,
-	KS_DOC(STRING, "pattern", KS_MUST, .min = 1, .max = KS_PATH_BYTES, .text = "With *, ** and ?."),
-	KS_DOC(STRING, "path", .min = 1, .max = KS_PATH_BYTES, .fallback = "\".\"", .text = "Where to look."),
-	KS_DOC(STRINGS, "ignore", .max = 256, .item_max = KS_PATH_BYTES, .text = "Patterns to leave out."),
-	HIDDEN,
-	GITIGNORE,
-	LIMIT,
+	WHERE_OF(struct ks_glob_params),
+	{ KS_STRING("pattern", struct ks_glob_params, pattern), KS_MUST, .min = 1, .max = KS_PATH_BYTES,
+	  .text = "Without a slash: of names at any depth. With one: of paths from path on; /*.c is right there. * and ? match "
+		  "no slash; ** as a whole name is any number of directories, or at the end all below; [a-z], [!a], "
+		  "[[:alpha:]]; {a,b{c,d}}; \\ before a character that stands for itself; a slash at the end: directories only." },
+	{ KS_STRINGS("ignore", struct ks_glob_params, ignore), .max = 256, .item_max = KS_PATH_BYTES,
+	  .text = "Patterns of the same kind: what they match is left out, with everything below." },
+	CHOICE_OF(struct ks_glob_params),
+	{ KS_INT("limit", struct ks_glob_params, limit), .min = 1, .max = 1000000, .fallback = "10000",
+	  .text = "How many names at most; the first ones." },
 };
-KS_PARAMS(ks_file_glob_params, "FileGlobParams", glob_fields, .text = "Which names.");
+KS_PARAMS(ks_file_glob_params, "FileGlobParams", glob_fields, CHECKED(struct ks_glob_params, check_where), .text = "Which names.",
+	  NOT_BOTH);
+#define UNREADABLE                                                                                                     \
+	KS_DOC(INT, "unreadable",                                                                                      \
+	       .text = "How much was passed over: what the box's user may not read, mount points, paths above 4095 bytes.")
 static const struct ks_field glob_result_fields[] = {
 	ENTRIES,
-	KS_DOC(BOOL, "truncated", KS_MUST, .text = "There are more."),
+	KS_DOC(BOOL, "truncated", KS_MUST, .text = "There are more: above limit, or 16 MiB of paths."),
+	UNREADABLE,
 };
 KS_TABLE(ks_file_glob_result, "FileGlobResult", glob_result_fields, .text = "The names.");
 
 static const struct ks_field search_fields[] = {
-	SESSION,
-	KS_DOC(STRING, "pattern", KS_MUST, .min = 1, .max = 65536, .text = "What to look for."),
-	KS_DOC(BOOL, "regex", .fallback = "false", .text = "The pattern is a regular expression (PCRE2)."),
-	KS_DOC(STRING, "path", .min = 1, .max = KS_PATH_BYTES, .fallback = "\".\"", .text = "Where to look."),
-	KS_DOC(STRING, "glob", .min = 1, .max = KS_PATH_BYTES, .text = "Only in files of such names."),
-	KS_DOC(BOOL, "ignoreCase", .fallback = "false", .text = "Capitals do not matter."),
-	KS_DOC(INT, "before", .min = 0, .max = 100, .fallback = "0", .text = "Lines to show before."),
-	KS_DOC(INT, "after", .min = 0, .max = 100, .fallback = "0", .text = "Lines to show behind."),
-	HIDDEN,
-	GITIGNORE,
-	LIMIT,
+	WHERE_OF(struct ks_search_params),
+	{ KS_STRING("pattern", struct ks_search_params, pattern), KS_MUST, .min = 1, .max = 65536,
+	  .text = "What to look for, within lines. A line feed in a text is invalid_value." },
+	{ KS_BOOL("regex", struct ks_search_params, regex), .fallback = "false",
+	  .text = "The pattern is a regular expression of PCRE2 with Unicode classes; ^ and $ are the ends of a line, of which a "
+		  "carriage return is a part. One that takes too many steps, or more than 5 s of processor time and 1 s for "
+		  "each MB, fails with limit." },
+	{ KS_STRING("glob", struct ks_search_params, glob), .min = 1, .max = KS_PATH_BYTES,
+	  .text = "Only files that this pattern of file/glob matches; with ! in front, only others. dir/ is for what is below." },
+	{ KS_BOOL("ignoreCase", struct ks_search_params, ignore_case), .fallback = "false", .text = "Capitals do not matter." },
+	{ KS_INT("before", struct ks_search_params, before), .min = 0, .max = 100, .fallback = "0", .text = "Lines to show before." },
+	{ KS_INT("after", struct ks_search_params, after), .min = 0, .max = 100, .fallback = "0", .text = "Lines to show behind." },
+	CHOICE_OF(struct ks_search_params),
+	{ KS_INT("limit", struct ks_search_params, limit), .min = 1, .max = 1000000, .fallback = "1000",
+	  .text = "How many matches at most; the first ones." },
 };
-KS_PARAMS(ks_file_search_params, "FileSearchParams", search_fields, .text = "What to look for.");
+KS_PARAMS(ks_file_search_params, "FileSearchParams", search_fields, CHECKED(struct ks_search_params, check_where),
+	  .text = "What to look for.", NOT_BOTH);
 static const struct ks_field match_fields[] = {
 	NAME,
 	KS_DOC(INT, "line", KS_MUST, .text = "From 1."),
-	KS_DOC(INT, "column", KS_MUST, .text = "From 1, in code points."),
-	KS_DOC(TEXT, "text", KS_MUST, .text = "The line."),
-	KS_DOC(STRINGS, "before", KS_MUST, .text = "Lines before."),
-	KS_DOC(STRINGS, "after", KS_MUST, .text = "Lines behind."),
+	KS_DOC(INT, "column", KS_MUST, .text = "Of its first match: from 1, in code points."),
+	KS_DOC(TEXT, "text", KS_MUST,
+	       .text = "The line without its end; at most 2000 bytes, those around the match. What is not UTF-8 is replaced."),
+	KS_DOC(STRINGS, "before", KS_MUST, .text = "Lines before; of each at most the first 2000 bytes."),
+	KS_DOC(STRINGS, "after", KS_MUST, .text = "Lines behind, likewise."),
 	KS_DOC(BOOL, "cut", .text = "The line is longer."),
 };
-static KS_TABLE(match, "FileMatch", match_fields, .text = "A place where it stands.");
+static KS_TABLE(match, "FileMatch", match_fields,
+		.text = "A line that has a match. A line of more than 128 KiB is searched in pieces that overlap by 4 KiB (a text: by "
+			"its length): a longer match may be missed there.");
 static const struct ks_field search_result_fields[] = {
 	KS_DOC(LIST, "matches", .flags = KS_F_REQUIRED | KS_F_MAY_BLOB, .sub = &match, .text = "By path and line."),
-	KS_DOC(BOOL, "truncated", KS_MUST, .text = "There are more."),
-	KS_DOC(INT, "binarySkipped", KS_MUST, .text = "Files that are not text."),
+	KS_DOC(BOOL, "truncated", KS_MUST, .text = "There are more: above limit, or 16 MiB of lines."),
+	KS_DOC(INT, "binarySkipped", KS_MUST,
+	       .text = "Files with a NUL byte: not searched from the block of 128 KiB on that has it."),
+	UNREADABLE,
 };
 KS_TABLE(ks_file_search_result, "FileSearchResult", search_result_fields, .text = "The places.");

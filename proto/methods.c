@@ -167,9 +167,10 @@ static const struct ks_method methods[] = {
 	     ERRORS(CHANGE_ERRORS, KS_E_IS_DIRECTORY, KS_E_NOT_REGULAR, KS_E_TOO_LARGE, KS_E_CHANGED,
 		    KS_E_EDIT_NO_MATCH, KS_E_EDIT_NOT_UNIQUE),
 	     .text = "Replaces pieces of text, all or nothing."),
-	CALL("file/glob", &ks_file_glob_params, &ks_file_glob_result, WORK, LATER, ERRORS(PATH_ERRORS),
+	CALL("file/glob", &ks_file_glob_params, &ks_file_glob_result, WORK, NOW, ERRORS(PATH_ERRORS, KS_E_LIMIT),
 	     .text = "Finds names."),
-	CALL("file/search", &ks_file_search_params, &ks_file_search_result, WORK, LATER, ERRORS(PATH_ERRORS),
+	CALL("file/search", &ks_file_search_params, &ks_file_search_result, WORK, NOW,
+	     ERRORS(PATH_ERRORS, KS_E_NOT_REGULAR, KS_E_LIMIT),
 	     .text = "Finds text."),
 
 	CALL("image/list", &ks_no_params, &ks_images_result, WORK, LATER, NO_ERRORS,

@@ -219,6 +219,7 @@ static int open_all(struct main_loop *m, int fd_in, int fd_out, const struct ks_
 	ks_methods_info(&m->app);
 	ks_methods_file(&m->app);
 	ks_methods_archive(&m->app);
+	ks_methods_search(&m->app);
 	ks_server_on_closed(m->app.server, on_closed, m);
 	(void)uv_timer_init(&m->loop, &m->exit_timer);
 	m->exit_timer.data = m;

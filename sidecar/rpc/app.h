@@ -19,4 +19,5 @@ void ks_methods_kernel(struct ks_app *app);
 void ks_methods_setup(struct ks_app *app);
 void ks_methods_file(struct ks_app *app);
 void ks_methods_archive(struct ks_app *app);
+void ks_methods_search(struct ks_app *app);
 void ks_methods_info(struct ks_app *app);

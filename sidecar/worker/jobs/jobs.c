@@ -13,4 +13,6 @@ ks_job_fn *const ks_job_table[KS_JOB_KINDS] = {
 	[KS_JOB_DEPS_SWAP] = ks_job_deps_swap,
 	[KS_JOB_DEPS_CLEAR] = ks_job_deps_clear,
 	[KS_JOB_DEPS_STORE] = ks_job_deps_store,
+	[KS_JOB_GLOB] = ks_job_glob,
+	[KS_JOB_SEARCH] = ks_job_search,
 };

@@ -9,3 +9,5 @@ ks_job_fn ks_job_snapshot; /* snapshot.c */
 ks_job_fn ks_job_restore;  /* restore.c */
 ks_job_fn ks_job_swap, ks_job_sweep; /* swap.c */
 ks_job_fn ks_job_deps_stage, ks_job_deps_swap, ks_job_deps_clear, ks_job_deps_store;
+ks_job_fn ks_job_glob;
+ks_job_fn ks_job_search;
