@@ -114,11 +114,12 @@ struct kern_error_frame {
 };
 
 struct kern_error {
-	uint32_t size;						/* sizeof(struct kern_error) */
-	const char *name, *message, *phase, *traceback, *cause; /* not NUL-terminated; NULL: absent */
-	size_t name_len, message_len, phase_len, traceback_len, cause_len;
+	uint32_t size;					/* sizeof(struct kern_error) */
+	const char *name, *message, *phase, *traceback; /* not NUL-terminated; NULL: absent */
+	size_t name_len, message_len, phase_len, traceback_len;
 	const struct kern_error_frame *frames; /* outermost first, at most 100 */
 	size_t frame_count;
+	const struct kern_error *cause; /* what it came from, or NULL; those more than 8 deep are left out */
 };
 
 /* The services that the sidecar lends. Check `size` before you use one that came after version 1.

@@ -81,7 +81,7 @@ static void result_free(struct ks_results *results, struct ks_result *result)
 	results->count--;
 }
 
-static void error_free(struct ks_result_error *error)
+static void error_clear(struct ks_result_error *error)
 {
 	for (size_t i = 0; i < error->frame_count; i++) {
 		free(error->frames[i].file);
@@ -93,8 +93,20 @@ static void error_free(struct ks_result_error *error)
 	free(error->message);
 	free(error->phase);
 	free(error->traceback);
-	free(error->cause);
 	*error = (struct ks_result_error){ 0 };
+}
+
+static void error_free(struct ks_result_error *error)
+{
+	struct ks_result_error *cause = error->cause;
+
+	error_clear(error);
+	while (cause) {
+		struct ks_result_error *next = cause->cause;
+		error_clear(cause);
+		free(cause);
+		cause = next;
+	}
 }
 
 static void drop_all(struct ks_results *results)
@@ -299,21 +311,20 @@ int ks_results_clear(struct ks_results *results, bool wait)
 	return 0;
 }
 
-int ks_results_error(struct ks_results *results, const struct kern_error *from)
+static bool sound_error(const struct kern_error *error)
 {
-	struct ks_result_error *error = &results->error;
+	return error->name && error->name_len > 0 && error->frame_count <= KS_ERROR_FRAMES;
+}
 
-	if (!from->name || from->name_len == 0 || from->frame_count > KS_ERROR_FRAMES)
-		return -1;
-	error_free(error);
-	results->has_error = true;
+/* Without its cause. What memory is too short for is absent. */
+static void error_copy(struct ks_result_error *error, const struct kern_error *from)
+{
 	error->name = copy_cut(from->name, from->name_len, KS_ERROR_NAME);
 	error->message = copy_cut(from->message, from->message_len, KS_ERROR_MESSAGE);
 	error->phase = copy_cut(from->phase, from->phase_len, KS_ERROR_NAME);
 	error->traceback = copy_cut(from->traceback, from->traceback_len, KS_ERROR_TRACEBACK);
-	error->cause = copy_cut(from->cause, from->cause_len, KS_ERROR_MESSAGE);
 	if (from->frame_count == 0)
-		return 0;
+		return;
 	error->frames = calloc(from->frame_count, sizeof(*error->frames));
 	for (; error->frames && error->frame_count < from->frame_count; error->frame_count++) {
 		const struct kern_error_frame *f = &from->frames[error->frame_count];
@@ -324,6 +335,34 @@ int ks_results_error(struct ks_results *results, const struct kern_error *from)
 			f->line,
 			f->column,
 		};
+	}
+}
+
+/* Happened beside the code, which went on: a form of a result that failed, a thread that ended. */
+static bool beside(const char *phase, size_t len)
+{
+	return (len == 7 && memcmp(phase, "display", 7) == 0) || (len == 6 && memcmp(phase, "thread", 6) == 0);
+}
+
+int ks_results_error(struct ks_results *results, const struct kern_error *from)
+{
+	struct ks_result_error *error = &results->error;
+	const char *kept = error->phase ? error->phase : "";
+
+	if (!sound_error(from))
+		return -1;
+	if (results->has_error && from->phase && beside(from->phase, from->phase_len) && !beside(kept, strlen(kept)))
+		return 0;
+	error_free(error);
+	results->has_error = true;
+	error_copy(error, from);
+	for (int deep = 0; deep < KS_ERROR_CAUSES && from->cause && sound_error(from->cause); deep++) {
+		from = from->cause;
+		error->cause = calloc(1, sizeof(*error->cause));
+		if (!error->cause)
+			break;
+		error = error->cause;
+		error_copy(error, from);
 	}
 	return 0;
 }
@@ -409,36 +448,53 @@ static struct kern_error_frame read_frame(const struct kern_part *part)
 	return f;
 }
 
-static int fail_frame(struct ks_results *results, const struct kern_frame *frame)
+static void set_field(struct kern_error *error, const struct kern_part *part)
 {
-	struct kern_error_frame frames[KS_ERROR_FRAMES];
-	struct kern_error error = { .size = sizeof(error), .frames = frames };
 	const struct {
 		const char *key;
 		const char **text;
 		size_t *len;
 	} fields[] = {
-		{ "name", &error.name, &error.name_len },    { "message", &error.message, &error.message_len },
-		{ "phase", &error.phase, &error.phase_len }, { "traceback", &error.traceback, &error.traceback_len },
-		{ "cause", &error.cause, &error.cause_len },
+		{ "name", &error->name, &error->name_len },
+		{ "message", &error->message, &error->message_len },
+		{ "phase", &error->phase, &error->phase_len },
+		{ "traceback", &error->traceback, &error->traceback_len },
 	};
+
+	for (size_t i = 0; i < KS_COUNT(fields); i++) {
+		if (key_is(part, fields[i].key)) {
+			*fields[i].text = part->data;
+			*fields[i].len = part->len;
+		}
+	}
+}
+
+/* The parts of an error; "cause" begins those of the one that it came from. */
+static int fail_frame(struct ks_results *results, const struct kern_frame *frame)
+{
+	struct kern_error_frame frames[KS_ERROR_FRAMES];
+	struct kern_error errors[1 + KS_ERROR_CAUSES] = { { .size = sizeof(errors[0]), .frames = frames } };
+	struct kern_error *error = errors;
+	size_t used = 0;
 
 	for (size_t i = 0; i < frame->part_count; i++) {
 		const struct kern_part *part = &frame->parts[i];
-		if (key_is(part, "frame")) {
-			if (error.frame_count == KS_ERROR_FRAMES)
+		if (key_is(part, "cause")) {
+			if (error == &errors[KS_ERROR_CAUSES])
 				return -1;
-			frames[error.frame_count++] = read_frame(part);
-			continue;
-		}
-		for (size_t k = 0; k < KS_COUNT(fields); k++) {
-			if (key_is(part, fields[k].key)) {
-				*fields[k].text = part->data;
-				*fields[k].len = part->len;
-			}
+			error->cause = error + 1;
+			error++;
+			*error = (struct kern_error){ .size = sizeof(*error), .frames = &frames[used] };
+		} else if (key_is(part, "frame")) {
+			if (used == KS_ERROR_FRAMES)
+				return -1;
+			frames[used++] = read_frame(part);
+			error->frame_count++;
+		} else {
+			set_field(error, part);
 		}
 	}
-	return ks_results_error(results, &error);
+	return ks_results_error(results, errors);
 }
 
 int ks_results_frame(struct ks_results *results, const struct kern_frame *frame)

@@ -20,6 +20,7 @@
 #define KS_ERROR_MESSAGE 8192
 #define KS_ERROR_TRACEBACK 65536
 #define KS_ERROR_FRAMES 100
+#define KS_ERROR_CAUSES 8 /* how deep */
 #define KS_ERROR_FIELD 4096 /* file, function or source line of a frame */
 
 struct ks_result_data {
@@ -55,9 +56,10 @@ struct ks_error_frame {
 };
 
 struct ks_result_error {
-	char *name, *message, *phase, *traceback, *cause; /* NULL: absent; long ones are cut */
+	char *name, *message, *phase, *traceback; /* NULL: absent; long ones are cut */
 	struct ks_error_frame *frames;
 	size_t frame_count;
+	struct ks_result_error *cause; /* what it came from, or NULL; at most KS_ERROR_CAUSES deep */
 };
 
 enum ks_result_op { KS_RESULT_DISPLAY, KS_RESULT_UPDATE, KS_RESULT_CLEAR, KS_RESULT_VALUE };
@@ -68,7 +70,7 @@ struct ks_results {
 	bool clear_pending; /* clear with wait: the next result clears first */
 	bool limit;	    /* something was dropped for one of the limits */
 	bool has_error;
-	struct ks_result_error error; /* the last one */
+	struct ks_result_error error; /* the last one that ended the code, else the last one beside it */
 	/* Where the next result stands; the session sets them before each frame. seq grows by one with each event. */
 	uint64_t seq, at_stdout, at_stderr;
 	/* Is this text one strict JSON value (an object, when `object`)? NULL: nothing that must be JSON is kept. */

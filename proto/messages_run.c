@@ -165,9 +165,9 @@ static const struct ks_schema code_error; /* its cause is another one */
 static const struct ks_field code_error_fields[] = {
 	KS_DOC(STRING, "name", KS_MUST, .text = "Its class."),
 	KS_DOC(STRING, "message", KS_MUST, .text = "Its message."),
-	KS_DOC(STRING, "phase", KS_MUST, .text = "When it happened: compile, run, …"),
+	KS_DOC(STRING, "phase", KS_MUST, .text = "When it happened: compile, run; display and thread: beside the code, which went on."),
 	KS_DOC(LIST, "frames", KS_MUST, .sub = &frame, .text = "The innermost last."),
-	KS_DOC(TEXT, "traceback", KS_MUST, .text = "As the language prints it."),
+	KS_DOC(TEXT, "traceback", KS_MUST, .text = "As the language prints it; empty in a cause."),
 	KS_DOC(OBJECT, "cause", .sub = &code_error, .text = "What it came from."),
 };
 static KS_TABLE(code_error, "CodeError", code_error_fields,

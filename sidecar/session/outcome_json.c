@@ -174,10 +174,8 @@ int ks_outcome_write_display(struct ks_call *call, enum ks_result_op op, const s
 	return write_content(call, result, 2 * bytes + result->content->metadata_len < room ? SIZE_MAX : SMALL_DATA, json, &dropped, err);
 }
 
-static void write_error(const struct ks_call *call, struct ks_buf *json)
+static void write_error(const struct ks_result_error *error, struct ks_buf *json)
 {
-	const struct ks_result_error *error = &call->results.error;
-
 	ks_write_open(json, '{');
 	ks_write_key_string(json, "name", error->name ? error->name : "");
 	ks_write_key_string(json, "message", error->message ? error->message : "");
@@ -197,6 +195,10 @@ static void write_error(const struct ks_call *call, struct ks_buf *json)
 	}
 	ks_write_close(json, ']');
 	ks_write_key_string(json, "traceback", error->traceback ? error->traceback : "");
+	if (error->cause) { /* no deeper than KS_ERROR_CAUSES */
+		ks_write_key(json, "cause");
+		write_error(error->cause, json);
+	}
 	ks_write_close(json, '}');
 }
 
@@ -346,7 +348,7 @@ int ks_outcome_write(struct ks_call *call, size_t room, struct ks_buf *json, str
 	if (write_results(call, room, &results, err) < 0)
 		return -1;
 	if (call->results.has_error)
-		write_error(call, &error);
+		write_error(&call->results.error, &error);
 	write_facts(call, &facts);
 	write_usage(call, &usage);
 	take_output(call, 0, &items[ITEM_STDOUT]);

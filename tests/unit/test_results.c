@@ -280,6 +280,66 @@ static void test_error_frame(void **state)
 	ks_results_free(&r);
 }
 
+static void test_error_causes(void **state)
+{
+	(void)state;
+	struct ks_results r;
+	static const char place[] = "3";
+	struct kern_part parts[2 + 3 * (KS_ERROR_CAUSES + 1)] = { { "name", "Outer", 5 }, { "frame", place, 1 } };
+	struct kern_frame frame = { sizeof(frame), KERN_FRAME_ERROR, 0, 1, parts, 2 };
+
+	ks_results_init(&r);
+	for (int i = 0; i <= KS_ERROR_CAUSES; i++) {
+		parts[frame.part_count++] = (struct kern_part){ "cause", "", 0 };
+		parts[frame.part_count++] = (struct kern_part){ "name", "Inner", 5 };
+		parts[frame.part_count++] = (struct kern_part){ "frame", place, 1 };
+	}
+	assert_int_equal(ks_results_frame(&r, &frame), -1); /* one too deep */
+	frame.part_count -= 3;
+	assert_int_equal(ks_results_frame(&r, &frame), 0);
+	size_t deep = 0;
+	for (const struct ks_result_error *e = r.error.cause; e; e = e->cause, deep++) {
+		assert_string_equal(e->name, "Inner");
+		assert_int_equal(e->frame_count, 1);
+		assert_int_equal(e->frames[0].line, 3);
+	}
+	assert_int_equal(deep, KS_ERROR_CAUSES);
+	parts[frame.part_count - 2].len = 0; /* a cause without a name ends the chain */
+	assert_int_equal(ks_results_frame(&r, &frame), 0);
+	ks_results_free(&r);
+
+	struct kern_error chain[KS_ERROR_CAUSES + 3] = { 0 };
+	for (size_t i = 0; i < KS_COUNT(chain); i++)
+		chain[i] = (struct kern_error){ .size = sizeof(chain[0]), .name = "E", .name_len = 1,
+						.cause = i + 1 < KS_COUNT(chain) ? &chain[i + 1] : NULL };
+	assert_int_equal(ks_results_error(&r, chain), 0);
+	deep = 0;
+	for (const struct ks_result_error *e = r.error.cause; e; e = e->cause)
+		deep++;
+	assert_int_equal(deep, KS_ERROR_CAUSES);
+	ks_results_free(&r);
+}
+
+/* What went wrong beside the code does not hide what ended it. */
+static void test_error_beside_the_code(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *phase, *kept;
+	} steps[] = { { "display", "display" }, { "thread", "thread" }, { "run", "run" },
+		      { "display", "run" },	{ "thread", "run" },	{ "compile", "compile" } };
+	struct ks_results r;
+
+	ks_results_init(&r);
+	for (size_t i = 0; i < KS_COUNT(steps); i++) {
+		const struct kern_error error = { .size = sizeof(error), .name = "E", .name_len = 1,
+						  .phase = steps[i].phase, .phase_len = strlen(steps[i].phase) };
+		assert_int_equal(ks_results_error(&r, &error), 0);
+		assert_string_equal(r.error.phase, steps[i].kept);
+	}
+	ks_results_free(&r);
+}
+
 static void test_standard_frames(void **state)
 {
 	(void)state;
@@ -324,6 +384,8 @@ int main(void)
 		cmocka_unit_test(test_results_view),	cmocka_unit_test(test_results_refused),
 		cmocka_unit_test(test_mime_names),	cmocka_unit_test(test_results_json),
 		cmocka_unit_test(test_results_caps),	cmocka_unit_test(test_error_frame),
+		cmocka_unit_test(test_error_causes),
+		cmocka_unit_test(test_error_beside_the_code),
 		cmocka_unit_test(test_standard_frames),
 	};
 

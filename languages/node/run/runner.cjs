@@ -96,8 +96,10 @@ function report(error, origin, shown) {
 	}
 	if (stack)
 		parts.push(["traceback", stack.slice(0, 16384)]);
-	if (cause !== undefined)
-		parts.push(["cause", described(cause).slice(0, 2).join(": ").slice(0, 8192)]);
+	if (cause !== undefined) {
+		const [name, text] = described(cause);
+		parts.push(["cause", ""], ["name", (name || "Error").slice(0, 256)], ["message", text.slice(0, 8192)]);
+	}
 	send(4, parts);
 }
 
