@@ -1,120 +1,11 @@
-"""The runner on interpreters of this host, without a box: each rule of README.md. KERN_PYTHONS names further ones."""
-import json
+"""The runner on interpreters of this host, without a box: each rule of README.md about running."""
 import os
 import re
 import signal
-import socket
-import struct
-import subprocess
-import sys
-import threading
-from pathlib import Path
 
 import pytest
 
-RUNNER = Path(__file__).resolve().parent / "run" / "runner.py"
-DISPLAY, UPDATE, CLEAR, ERROR, VALUE = 1, 2, 3, 4, 5
-HEADER = struct.Struct("<4sBBHIIII")
-PYTHONS = [p for p in ["/usr/bin/python3", *os.environ.get("KERN_PYTHONS", "").split(":")] if p and os.path.exists(p)]
-PYTHONS = PYTHONS or [sys.executable]
-
-
-class Done:
-    def __init__(self, status, out, err, frames):
-        self.status, self.out, self.err, self.frames = status, out, err, frames
-
-    def values(self):
-        return [dict(parts)["text/plain"].decode() for kind, parts in self.frames if kind == VALUE]
-
-    def error(self):
-        found = [parts for kind, parts in self.frames if kind == ERROR]
-        assert len(found) == 1
-        return found[0]
-
-
-def parts_of(data):
-    parts = []
-    while data:
-        key_len, data_len = struct.unpack_from("<HI", data)
-        key, data = data[6:6 + key_len], data[6 + key_len:]
-        assert key.endswith(b"\0") and len(data) >= data_len
-        parts.append((key[:-1].decode(), data[:data_len]))
-        data = data[data_len:]
-    return parts
-
-
-class Host:
-    """The host's side of the channel: checks each header, puts frames together, acknowledges after `drain`."""
-
-    def __init__(self, end, close_after=None, drain=lambda: None):
-        self.end, self.close_after, self.drain = end, close_after, drain
-        self.frames, self.data, self.last = [], b"", 0
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def run(self):
-        while True:
-            datagram = self.end.recv(24 + 65536 + 1)
-            if not datagram:
-                return
-            magic, version, kind, flags, call, number, total, offset = HEADER.unpack_from(datagram)
-            assert (magic, version, flags, call) == (b"KRN1", 1, 0, 0) and len(datagram) <= 24 + 65536
-            if offset == 0:
-                assert number > self.last
-                self.last, self.data = number, b""
-            assert number == self.last and offset == len(self.data)
-            self.data += datagram[24:]
-            if len(self.data) < total:
-                continue
-            assert len(self.data) == total
-            self.drain()
-            self.frames.append((kind, parts_of(self.data)))
-            if self.close_after == len(self.frames):
-                self.end.close()
-                return
-            self.end.send(HEADER.pack(b"KRN1", 1, 7, 0, call, number, 0, 0))
-
-
-@pytest.fixture(params=PYTHONS)
-def run(request, tmp_path):
-    work, code_dir = tmp_path / "work", tmp_path / "code"
-    work.mkdir()
-    code_dir.mkdir()
-
-    def start(code, *args, name=None, channel=True, close_after=None, env=(), stdin=b"", kill_after=None):
-        path = code_dir / "main.py"
-        path.write_bytes(code if isinstance(code, bytes) else code.encode())
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            fd = str(theirs.fileno()) if channel else "-1"
-            process = subprocess.Popen(
-                [request.param, str(RUNNER), fd, name or str(path), str(path), *args], cwd=work,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                pass_fds=[theirs.fileno()] if channel else [],
-                env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8", **dict(env)})
-        host = Host(ours, close_after)
-        if kill_after:
-            assert process.stdout.read(len(kill_after)) == kill_after
-            process.kill()
-        out, err = process.communicate(stdin if not kill_after else None, timeout=60)
-        host.thread.join(60)
-        ours.close()
-        out, err = (text.decode(errors="surrogateescape") for text in (out, err))
-        return Done(process.returncode, out, err, host.frames)
-
-    start.python, start.work, start.path = request.param, work, code_dir / "main.py"
-    start.version = tuple(json.loads(subprocess.check_output(
-        [request.param, "-c", "import sys; print(list(sys.version_info[:2]))"])))
-    return start
-
-
-def plain(run, code, *args):
-    """The same file with nothing but the interpreter."""
-    run.path.write_text(code)
-    done = subprocess.run([run.python, str(run.path), *args], cwd=run.work, capture_output=True, text=True,
-                          errors="surrogateescape", stdin=subprocess.DEVNULL,
-                          env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONPATH": str(run.work)})
-    return done.returncode, done.stdout, done.stderr
+from harness import DISPLAY, ERROR, UPDATE, VALUE, plain
 
 
 @pytest.mark.parametrize("code, value", [
@@ -204,8 +95,11 @@ def test_error_in_the_last_expression_keeps_its_line(run):
 
 def test_error_cause_and_limits(run):
     done = run("try:\n    {}['x']\nexcept KeyError as e:\n    raise ValueError('v' * 10000) from e")
-    assert dict(done.error())["cause"] == b"KeyError: 'x'"
-    assert len(dict(done.error())["message"]) == 8192
+    parts = done.error()
+    at = parts.index(("cause", b""))
+    assert len(dict(parts[:at])["message"]) == 8192 and dict(parts[:at])["traceback"]
+    assert parts[at:at + 3] == [("cause", b""), ("name", b"KeyError"), ("message", b"'x'")]
+    assert [value.split(b"\0")[0::4] for _, value in parts[at + 3:]] == [[b"2", b"    {}['x']"]]
     done = run("def f(n):\n    if n == 0: raise OSError\n    f(n - 1)\nf(300)")
     frames = [value.split(b"\0")[0] for key, value in done.error() if key == "frame"]
     assert len(frames) == 100 and frames[0] == b"4" and frames[-1] == b"2"
@@ -304,7 +198,11 @@ def test_display_order_and_forms(run):
     assert (done.status, done.out, kinds) == (0, "one\nthree\n", [DISPLAY, DISPLAY, ERROR, VALUE])
     assert done.frames[0][1] == [("text/plain", b"1")]
     assert done.frames[1][1] == [("text/plain", b"'two'")]
-    assert dict(done.frames[2][1]) == {"name": b"ValueError", "phase": b"display", "message": b"no latex"}
+    failed = dict(done.frames[2][1])
+    line, _, _, function, text = failed.pop("frame").decode().split("\0")
+    assert failed == {"name": b"ValueError", "phase": b"display", "message": b"no latex"}
+    assert (line, function.rpartition(".")[2], text.strip()) == (
+        "5", "_repr_latex_", "def _repr_latex_(self): raise ValueError('no latex')")
     assert dict(done.frames[3][1]) == {
         "text/html": b"<b>", "image/png": b"\x89PNG", "application/json": b'{"a": null}', "text/plain": b"R!",
         "metadata": b'{"application/json": {"nanReplaced": true}}'}
@@ -327,8 +225,8 @@ def test_display_ids_and_bundles(run):
 def test_bundles_that_the_host_would_refuse(run):
     make = "class B:\n    def __repr__(self): return 'B'\n    def _repr_mimebundle_(self, **k): return %s\nB()"
     done = run(make % "{'text/x': 'x', 'no mime': 1}")
-    assert done.frames[0] == (ERROR, [("name", b"ValueError"), ("phase", b"display"),
-                                      ("message", b"'no mime' is no mime type")])
+    assert done.frames[0] == (ERROR, [("name", b"ValueError"), ("message", b"'no mime' is no mime type"),
+                                      ("phase", b"display")])
     assert done.frames[1:] == [(VALUE, [("text/x", b"x"), ("text/plain", b"B")])]
     done = run(make % "{3: 'x'}")
     assert [kind for kind, _ in done.frames] == [ERROR, VALUE]

@@ -5,18 +5,20 @@ import sys
 
 runner = sys.modules["_kern_runner"]
 FRAMES, MESSAGE, TRACEBACK, LINE = 100, 8192, 65536, 4096
+CAUSES = 8  # how deep; the host takes as many
+FAMILY = 1000  # exceptions of one chain or group whose tracebacks are looked at
 
 
 def ours(traceback):
     return traceback.tb_frame.f_code.co_filename.startswith(runner.HERE)
 
 
-def trim(traceback, name):
+def trim(traceback, name=None):
     """From the first frame of the caller's code on, without those of the runner in between."""
     first = traceback
-    while first is not None and first.tb_frame.f_code.co_filename != name:
+    while first is not None and name is not None and first.tb_frame.f_code.co_filename != name:
         first = first.tb_next
-    if first is None:
+    if first is None or name is None:
         first = traceback
         while first is not None and ours(first):
             first = first.tb_next
@@ -28,9 +30,28 @@ def trim(traceback, name):
     return first
 
 
+def cause_of(error):
+    if error.__cause__ is not None:
+        return error.__cause__
+    return None if error.__suppress_context__ else error.__context__
+
+
+def relatives(error):
+    """Where an exception came from and what it is a group of, at any depth, each once."""
+    seen, waiting = {id(error)}, [error]
+    while waiting and len(seen) < FAMILY:
+        one = waiting.pop()
+        members = getattr(one, "exceptions", ()) if hasattr(one, "derive") else ()
+        for other in (one.__cause__, one.__context__, *(members if isinstance(members, tuple) else ())):
+            if isinstance(other, BaseException) and id(other) not in seen:
+                seen.add(id(other))
+                waiting.append(other)
+                yield other
+
+
 def message_of(error):
     try:
-        return str(error.msg if isinstance(error, SyntaxError) else error)
+        return str.__str__(str(error.msg if isinstance(error, SyntaxError) else error))
     except Exception:
         return "<its str() raised an exception>"
 
@@ -39,25 +60,29 @@ def utf8(text, limit):
     return runner.utf8(text[:limit])
 
 
-def print_default(kind, error, traceback, name, path, source):
-    if name == path or sys.version_info >= (3, 13):
+def through_linecache(name, path):
+    """Until 3.12 the built-in hook reads the lines from the file called `name`, which is not where the code is."""
+    return name != path and sys.version_info < (3, 13)
+
+
+def print_default(kind, error, traceback, name, path):
+    if through_linecache(name, path):
+        import traceback as module
+        module.print_exception(kind, error, traceback, file=sys.stderr)
+    else:
         sys.__excepthook__(kind, error, traceback)
-        return
-    # Until 3.12 the built-in hook reads the lines from the file called `name`, which is not where the code is.
-    import traceback as module
-    module.print_exception(kind, error, traceback, file=sys.stderr)
 
 
-def remember(name, path, source):
+def remember(name, path):
     """Lets linecache, so tracebacks, find the code under the name that the caller gave it."""
-    if name == path:
+    if name == path or name not in runner.sources:
         return
     import linecache
-    text = source.decode("utf-8", "replace")
-    linecache.cache[name] = (len(text), None, [line + "\n" for line in text.splitlines()], name)
+    lines = runner.lines_of(runner.sources[name])
+    linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
 
 
-def show(kind, error, traceback, name, path, source):
+def show(kind, error, traceback, name, path):
     """Prints; returns the text when the default hook made it."""
     if sys.excepthook is not sys.__excepthook__:
         try:
@@ -74,7 +99,7 @@ def show(kind, error, traceback, name, path, source):
     stream = sys.stderr
     sys.stderr = copy = _io.StringIO()
     try:
-        print_default(kind, error, traceback, name, path, source)
+        print_default(kind, error, traceback, name, path)
     finally:
         sys.stderr = stream
     text = copy.getvalue()
@@ -89,77 +114,107 @@ def frame(line, column, file, function, text):
     return "frame", b"\0".join(utf8(field.replace("\0", ""), LINE) for field in fields)
 
 
-def frames_of(traceback, name, lines):
+def line_of(name, number):
+    lines = runner.sources.get(name, b"").splitlines()
+    return lines[number - 1] if number and 0 < number <= len(lines) else b""
+
+
+def frames_of(traceback, limit):
     found = []
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        line, column, text = traceback.tb_lineno, 0, b""
-        if code.co_filename != name and code.co_filename in runner.cells:
-            older = runner.cells[code.co_filename]
-            text = older[line - 1].encode() if line and line <= len(older) else b""
-        elif code.co_filename == name and line and line <= len(lines):
-            text = lines[line - 1]
-            if hasattr(code, "co_positions") and traceback.tb_lasti >= 0:
-                start = next(itertools.islice(code.co_positions(), traceback.tb_lasti // 2, None), (None,) * 4)
-                if start[0] == line and start[2] is not None:
-                    column = len(text[:start[2]].decode("utf-8", "replace")) + 1
+        line, column, text = traceback.tb_lineno, 0, line_of(code.co_filename, traceback.tb_lineno)
+        if text and hasattr(code, "co_positions") and traceback.tb_lasti >= 0:
+            start = next(itertools.islice(code.co_positions(), traceback.tb_lasti // 2, None), (None,) * 4)
+            if start[0] == line and start[2] is not None:
+                column = len(text[:start[2]].decode("utf-8", "replace")) + 1
         function = getattr(code, "co_qualname", code.co_name)
-        found.append(frame(line, column, code.co_filename, function, text.decode("utf-8", "replace")))
+        found.append((line, column, code.co_filename, function, text))
         traceback = traceback.tb_next
-    return found if len(found) <= FRAMES else found[:FRAMES // 5] + found[-(FRAMES - FRAMES // 5):]
+    if len(found) > limit:
+        found = found[:limit // 5] + found[-(limit - limit // 5):]
+    return [frame(*place, text.decode("utf-8", "replace")) for *place, text in found]
 
 
-def parts_of(phase, error, traceback, name, source, printed):
-    parts = [("name", utf8(type(error).__qualname__, 256)), ("message", utf8(message_of(error), MESSAGE)),
-             ("phase", phase.encode())]
-    if phase == "compile" and isinstance(error, SyntaxError):
-        # The position counts from 1; the text is missing when the compiler looked for a file of that name.
-        lines = source.splitlines()
-        text = error.text or ""
-        if error.lineno and error.lineno <= len(lines):
-            text = lines[error.lineno - 1].decode("utf-8", "replace")
-        parts.append(frame(error.lineno, error.offset, error.filename, "<module>", text.rstrip("\r\n")))
-    else:
-        parts += frames_of(traceback, name, source.splitlines())
-    cause = error.__cause__
-    if cause is None and not error.__suppress_context__:
-        cause = error.__context__
-    if cause is not None:
-        parts.append(("cause", utf8(type(cause).__qualname__ + ": " + message_of(cause), MESSAGE)))
-    if len(printed) > TRACEBACK // 4:
-        printed = printed[:4000] + "\n...\n" + printed[-12000:]
-    if printed:
-        parts.append(("traceback", utf8(printed, TRACEBACK)))
+def parts_of(phase, error, traceback, printed=""):
+    """The error, then the errors that it came from, each behind a part that says so."""
+    chain = [error]
+    while len(chain) <= CAUSES:
+        cause = cause_of(chain[-1])
+        if cause is None or any(cause is other for other in chain):
+            break
+        chain.append(cause)
+    parts = []
+    for one in chain:
+        if one is not error:
+            parts.append(("cause", b""))
+        parts += [("name", utf8(type(one).__qualname__, 256)), ("message", utf8(message_of(one), MESSAGE))]
+        if one is not error:
+            parts += frames_of(one.__traceback__, FRAMES // len(chain))
+            continue
+        parts.append(("phase", phase.encode()))
+        if phase == "compile" and isinstance(error, SyntaxError):
+            # The position counts from 1; the text is missing when the compiler looked for a file of that name.
+            text = line_of(error.filename, error.lineno).decode("utf-8", "replace") or error.text or ""
+            parts.append(frame(error.lineno, error.offset, error.filename, "<module>", text.rstrip("\r\n")))
+        else:
+            parts += frames_of(traceback, FRAMES // len(chain))
+        if len(printed) > TRACEBACK // 4:
+            printed = printed[:4000] + "\n...\n" + printed[-12000:]
+        if printed:
+            parts.append(("traceback", utf8(printed, TRACEBACK)))
     return parts
 
 
-def fix_text(error, name, source):
+def fix_text(error, name):
     """A syntax error found after parsing carries the line of the file `name`, which is not where the code is."""
-    lines = source.splitlines()
-    if isinstance(error, SyntaxError) and error.filename == name and error.lineno and error.lineno <= len(lines):
-        error.text = lines[error.lineno - 1].decode("utf-8", "replace") + "\n"
+    text = line_of(name, error.lineno) if isinstance(error, SyntaxError) and error.filename == name else b""
+    if text:
+        error.text = text.decode("utf-8", "replace") + "\n"
 
 
-def report(failure, phase, name, path, source):
+def report(failure, phase, name, path):
     """Ends the interpreter as CPython would after this exception."""
-    error = tell(failure, phase, name, path, source)
+    error = tell(failure, phase, name, path)
     if isinstance(error, KeyboardInterrupt):  # CPython ends itself with SIGINT, so that a shell's loop ends, too
         sys.excepthook = lambda *ignored: None
         raise error
     raise SystemExit(1)
 
 
-def tell(failure, phase, name, path, source):
+def tell(failure, phase, name, path):
     """Prints the exception and sends it."""
     kind, error, traceback = failure
     traceback = trim(traceback, name)
     error.__traceback__ = traceback
+    for other in relatives(error):
+        other.__traceback__ = trim(other.__traceback__)
     sys.last_type, sys.last_value, sys.last_traceback = kind, error, traceback
     sys.last_exc = error
     if phase == "compile" and name != path:
-        fix_text(error, name, source)
-    remember(name, path, source)
-    printed = show(kind, error, traceback, name, path, source)
+        fix_text(error, name)
+    remember(name, path)
+    printed = show(kind, error, traceback, name, path)
     if runner.channel.usable():
-        runner.channel.send(runner.ERROR, parts_of(phase, error, traceback, name, source, printed))
+        runner.channel.send(runner.ERROR, parts_of(phase, error, traceback, printed))
     return error
+
+
+def thread(arguments, print_it):
+    """The end of a thread by an exception: printed as ever, and an error beside the code, which goes on."""
+    error = arguments.exc_value
+    if error is None or isinstance(error, SystemExit):
+        return print_it(arguments)
+    at, path = arguments.exc_traceback, getattr(sys.modules["__main__"], "__file__", None)
+    while at is not None and at.tb_frame.f_code.co_filename not in runner.sources:
+        at = at.tb_next
+    name = at.tb_frame.f_code.co_filename if at else path
+    if through_linecache(name, path) and sys.stderr is not None:
+        remember(name, path)
+        import traceback as module
+        lines = module.format_exception(arguments.exc_type, error, arguments.exc_traceback)
+        sys.stderr.write("Exception in thread %s:\n%s" % (getattr(arguments.thread, "name", "?"), "".join(lines)))
+        sys.stderr.flush()
+    else:
+        print_it(arguments)
+    runner.channel.send(runner.ERROR, parts_of("thread", error, arguments.exc_traceback))

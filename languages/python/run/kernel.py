@@ -73,12 +73,11 @@ def take(fds):
 
 def remember(name, source):
     """Tracebacks of later cells show lines of this one. No mtime: linecache.checkcache() would drop the entry."""
-    lines = source.decode("utf-8", "replace").splitlines()
-    runner.cells[name] = lines
-    linecache.cache[name] = (len(source), None, [line + "\n" for line in lines], name)
-    while len(runner.cells) > NAMES:
-        linecache.cache.pop(next(iter(runner.cells)), None)
-        del runner.cells[next(iter(runner.cells))]
+    runner.sources[name] = source
+    linecache.cache[name] = (len(source), None, runner.lines_of(source), name)
+    while len(runner.sources) > NAMES:
+        linecache.cache.pop(next(iter(runner.sources)), None)
+        del runner.sources[next(iter(runner.sources))]
 
 
 def exit_code(code):
@@ -96,25 +95,29 @@ class Cells:
         """How it ended: status, and what it asked to exit with, or None."""
         phase, failure, asked = "compile", None, None
         _signal.signal(_signal.SIGINT, self.interrupts)  # code may have set another
+        self.namespace.pop("__warningregistry__", None)  # or the same warning is not shown in a later cell
         try:
             self.interrupts.active = True
-            code = runner.parse(source, name, self.flags)
-            self.flags |= code[0].co_flags & self.known
-            phase = "run"
-            awaits = (code[0].co_flags | (code[1].co_flags if code[1] else 0)) & runner.COROUTINE
-            execute = runner.part("awaits").execute_cell if awaits else runner.execute
-            self.show(execute(*code, self.namespace))
-        except SystemExit as error:
-            asked = error.code
-            return "ok", exit_code(asked)
-        except BaseException:
-            failure = sys.exc_info()
+            try:
+                code = runner.parse(source, name, self.flags)
+                self.flags |= code[0].co_flags & self.known
+                phase = "run"
+                awaits = (code[0].co_flags | (code[1].co_flags if code[1] else 0)) & runner.COROUTINE
+                execute = runner.part("awaits").execute_cell if awaits else runner.execute
+                self.show(execute(*code, self.namespace))
+            except SystemExit as error:
+                asked = exit_code(error.code)
+            except BaseException:
+                failure = sys.exc_info()
+            runner.finish()
+        except BaseException:  # an interrupt of the figures
+            failure = failure or sys.exc_info()
         finally:
             self.interrupts.active = False
         if failure is None:
-            return "ok", None
+            return "ok", asked
         # Behind the handler, so that this exception is not the context of another.
-        runner.part("errors").tell(failure, phase, name, None, source)
+        runner.part("errors").tell(failure, phase, name, None)
         return "interrupted" if issubclass(failure[0], KeyboardInterrupt) else "error", None
 
     def show(self, value):

@@ -3,7 +3,7 @@
 #
 # This file is compiled at each start and shares its interpreter with the caller's code, so it is short, imports only
 # what is built into every interpreter (a json.py in the workspace cannot get in the way), and keeps what is needed less
-# often in rich.py, errors.py and awaits.py. README.md has the rules that it follows.
+# often in the other files. README.md has the rules that it follows.
 plain = dict(globals())  # first: just what `python FILE` finds in its namespace, whatever the version
 
 import sys  # noqa: E402
@@ -15,7 +15,10 @@ import posix  # noqa: E402
 HERE = __file__.rpartition("/")[0] + "/"
 DISPLAY, UPDATE, CLEAR, ERROR, VALUE = 1, 2, 3, 4, 5
 HEADER, PIECE = 24, 65536
-cells = {}  # of a kernel: the lines of each, by its name
+sources = {}  # the code, by the name that it is compiled under; of a kernel that of its newest cells
+HOOKED = frozenset((  # imports that imports.py has to see
+    "IPython", "IPython.display", "IPython.core", "IPython.core.display", "IPython.core.display_functions",
+    "PIL.ImageShow", "_kern_backend", "matplotlib", "matplotlib.pyplot", "plotly.io"))
 ONLY_AST, TOP_LEVEL_AWAIT, COROUTINE = 0x400, 0x2000, 0x80  # of ast and inspect, which cost too much to import
 
 
@@ -109,6 +112,25 @@ def part(name):
     return module
 
 
+class Finder:
+    """First on sys.meta_path, so it costs every import a look into a set."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return part("imports").find(name, path, target) if name in HOOKED else None
+
+
+def thread_hook(arguments):
+    part("errors").thread(arguments, c_thread_hook)
+
+
+def finish():
+    """Shows the figures that are still open."""
+    figures = sys.modules.get("_kern_figures")
+    if figures:
+        figures.flush()
+
+
 def display(*objects, **options):
     return part("rich").display(*objects, **options)
 
@@ -124,8 +146,9 @@ def displayhook(value):
 
 def text_of(value):
     try:
-        text = repr(value)
+        text = str.__str__(repr(value))  # not of a subclass, which may have methods of its own
     except Exception as error:
+        part("rich").complain(error)
         text = "<%s object; its repr raised %s>" % (type(value).__name__, type(error).__name__)
     if len(text) > 1 << 20:
         text = text[:1 << 20] + "... (%d more characters)" % (len(text) - (1 << 20))
@@ -182,6 +205,11 @@ def parse(source, name, flags=0):
     return compile(tree, name, "exec", flags, True), value
 
 
+def lines_of(source):
+    """As CPython counts them: no form feed and no U+2028 ends one."""
+    return [line.decode("utf-8", "replace") + "\n" for line in source.splitlines()]
+
+
 def execute(statements, value, namespace):
     if (statements.co_flags | (value.co_flags if value else 0)) & COROUTINE:
         return part("awaits").execute(statements, value, namespace)
@@ -190,7 +218,7 @@ def execute(statements, value, namespace):
 
 
 def main():
-    global channel
+    global channel, c_thread_hook
     kernel = len(sys.argv) == 2
     me, fd, name, path = sys.argv[:4] if not kernel else (*sys.argv, "", "")
     sys.argv[:4] = [path]
@@ -198,6 +226,11 @@ def main():
     distrust_bytecode()
     builtins.display = display
     sys.displayhook = displayhook
+    sys.meta_path.insert(0, Finder)
+    # What threading takes as its default when it is imported; an earlier import of it has done so.
+    c_thread_hook, _thread._excepthook = _thread._excepthook, thread_hook
+    if "threading" in sys.modules and sys.modules["threading"].excepthook is c_thread_hook:
+        sys.modules["threading"].excepthook = thread_hook
     if not getattr(sys.flags, "safe_path", False):
         try:
             sys.path[0] = posix.getcwd()
@@ -211,7 +244,7 @@ def main():
         plain.update(__file__=path, __loader__=type(plain["__loader__"])("__main__", path))
     module.__dict__.clear()
     module.__dict__.update(plain)
-    sys.modules["_kern_runner"] = sys.modules["__main__"]  # rich.py and errors.py find us here
+    sys.modules["_kern_runner"] = sys.modules["__main__"]  # the other files find us here
     sys.modules["__main__"] = module
     if kernel:
         part("kernel").serve(module.__dict__)
@@ -220,19 +253,23 @@ def main():
         source = file.read()
     if source.startswith(b"\xef\xbb\xbf"):
         source = source[3:]
+    sources[name] = source
     phase = "compile"
     try:
         code = parse(source, name)
         phase = "run"
         value = execute(*code, module.__dict__)
         sys.displayhook(value)  # the one that is set now
+        finish()
         return
     except SystemExit:
+        finish()
         raise
     except BaseException:
         failure = sys.exc_info()
     # Behind the handler, so that this exception is not the context of another.
-    part("errors").report(failure, phase, name, path, source)
+    finish()
+    part("errors").report(failure, phase, name, path)
 
 
 main()
