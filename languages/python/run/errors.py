@@ -36,8 +36,8 @@ def cause_of(error):
     return None if error.__suppress_context__ else error.__context__
 
 
-def relatives(error):
-    """Where an exception came from and what it is a group of, at any depth, each once."""
+def trim_relatives(error):
+    """Of where an exception came from and what it is a group of, at any depth."""
     seen, waiting = {id(error)}, [error]
     while waiting and len(seen) < FAMILY:
         one = waiting.pop()
@@ -46,7 +46,7 @@ def relatives(error):
             if isinstance(other, BaseException) and id(other) not in seen:
                 seen.add(id(other))
                 waiting.append(other)
-                yield other
+                other.__traceback__ = trim(other.__traceback__)
 
 
 def message_of(error):
@@ -187,8 +187,7 @@ def tell(failure, phase, name, path):
     kind, error, traceback = failure
     traceback = trim(traceback, name)
     error.__traceback__ = traceback
-    for other in relatives(error):
-        other.__traceback__ = trim(other.__traceback__)
+    trim_relatives(error)
     sys.last_type, sys.last_value, sys.last_traceback = kind, error, traceback
     sys.last_exc = error
     if phase == "compile" and name != path:
@@ -198,6 +197,13 @@ def tell(failure, phase, name, path):
     if runner.channel.usable():
         runner.channel.send(runner.ERROR, parts_of(phase, error, traceback, printed))
     return error
+
+
+def beside(error, phase, traceback):
+    """Sends what is no reason to end the code, but the reader should know."""
+    if runner.channel.usable():
+        trim_relatives(error)
+        runner.channel.send(runner.ERROR, parts_of(phase, error, trim(traceback)))
 
 
 def thread(arguments, print_it):
@@ -217,4 +223,4 @@ def thread(arguments, print_it):
         sys.stderr.flush()
     else:
         print_it(arguments)
-    runner.channel.send(runner.ERROR, parts_of("thread", error, arguments.exc_traceback))
+    beside(error, "thread", arguments.exc_traceback)

@@ -31,8 +31,8 @@ figure.figure = True
 
 def image(value):
     import io
-    if value.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16"):
-        value = value.convert("L" if value.mode == "F" else "RGB")
+    if value.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"):
+        value = value.convert({"F": "L", "I": "I;16"}.get(value.mode, "RGB"))
     file = io.BytesIO()
     value.save(file, "PNG")
     return ({"image/png": file.getvalue()}, {"image/png": {"width": value.width, "height": value.height}}), True

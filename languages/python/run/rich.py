@@ -24,10 +24,8 @@ def method_of(value, name):
 
 
 def complain(error):
-    """A representation that fails is no reason to fail the code, but the reader should know."""
-    if runner.channel.usable():
-        errors = runner.part("errors")
-        runner.channel.send(runner.ERROR, errors.parts_of("display", error, errors.trim(error.__traceback__)))
+    """A representation that fails."""
+    runner.part("errors").beside(error, "display", error.__traceback__)
 
 
 def plain(value):
@@ -54,7 +52,7 @@ def json_of(value):
 
 def finite(value, depth=0):
     if depth > DEPTH:
-        raise ValueError("JSON that is deeper than %d, or contains itself" % DEPTH)
+        raise ValueError("JSON that is deeper than %d, or contains itself" % DEPTH) from None
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):
