@@ -186,11 +186,14 @@ def libraries(client):
 FIGURE = "import matplotlib.pyplot as plt\nprint('a')\nplt.plot([1, 2])\nplt.show()\nprint('b')\nplt.plot([1])\n1;"
 
 
-def figures(result):
+def figures(client, result):
+    """[(kind, where in stdout)] of the images."""
     found = []
     for entry in result["results"]:
-        if "image/png" in entry["data"]:
-            png, size = base64.b64decode(entry["data"]["image/png"]), entry["metadata"]["image/png"]
+        data = entry["data"].get("image/png")
+        if data is not None:
+            png = base64.b64decode(data) if isinstance(data, str) else client.text(data)
+            size = entry["metadata"]["image/png"]
             assert int.from_bytes(png[16:20], "big") == size["width"] and int.from_bytes(png[20:24], "big") == size["height"]
             found.append((entry["kind"], entry["at"]["stdout"]))
     return found
@@ -198,7 +201,7 @@ def figures(result):
 
 def test_figures(client, libraries):
     result = client.code(FIGURE, sessionId=libraries("matplotlib"))
-    assert (figures(result), result["stdout"], result["stderr"]) == ([("figure", 2), ("figure", 4)], "a\nb\n", "")
+    assert (figures(client, result), result["stdout"], result["stderr"]) == ([("figure", 2), ("figure", 4)], "a\nb\n", "")
     assert "error" not in result and len(result["results"]) == 2
 
 
@@ -210,11 +213,11 @@ def test_figures_of_cells(client, libraries):
         return client.call("kernel/run", {"kernelId": kernel, "code": code}, 120)
 
     result = run(FIGURE)
-    assert (figures(result), result["stderr"]) == ([("figure", 2), ("figure", 4)], "")
+    assert (figures(client, result), result["stderr"]) == ([("figure", 2), ("figure", 4)], "")
     assert run("fig, ax = plt.subplots()\nax.plot([3])\nplt.get_fignums()")["results"][0]["data"]["text/plain"] == "[1]"
     assert run("plt.get_fignums()")["results"][0]["data"]["text/plain"] == "[]"
-    assert [kind for kind, _ in figures(run("ax.plot([4])\nfig"))] == ["value"]
-    assert figures(run("1")) == []
+    assert [kind for kind, _ in figures(client, run("ax.plot([4])\nfig"))] == ["value"]
+    assert figures(client, run("1")) == []
 
 
 def test_tables(client, libraries):
