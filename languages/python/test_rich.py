@@ -60,6 +60,11 @@ def test_handle(run):
     assert len(set(ids[:4])) == 1 and ids[4] == ids[5] != ids[0] and ids[6] == b"mine" and done.out == "2 True\n"
 
 
+def test_ids_have_a_length(run):
+    done = run("display(1, display_id='i' * 128)\ntry: display(1, display_id='i' * 129)\nexcept ValueError as e: print(e)")
+    assert (dict(done.frames[0][1])["id"], done.out, len(done.frames)) == (b"i" * 128, "a display_id has at most 128 bytes\n", 1)
+
+
 def test_clear(run):
     done = run("from IPython.display import clear_output\nclear_output()\nclear_output(wait=True)\ndisplay(1, clear=True)")
     assert done.frames == [(CLEAR, []), (CLEAR, [("wait", b"")]), (CLEAR, [("wait", b"")]), (DISPLAY, [("text/plain", b"1")])]

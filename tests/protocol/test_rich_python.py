@@ -3,6 +3,7 @@ languages/python tests the runner itself."""
 
 import base64
 import os
+import time
 
 import pytest
 
@@ -153,6 +154,15 @@ def test_errors_of_cells(kernel):
     assert result["cellStatus"] == "ok" and result["error"]["phase"] == "thread"
     assert result["stderr"].startswith("Exception in thread T:\n") and "    return {}['x']\n" in result["stderr"]
     assert "error" not in kernel("1")
+
+
+def test_threads_between_cells_show_nothing_and_harm_nobody(kernel):
+    for number in range(5):
+        kernel("import threading, time\ndef late():\n    time.sleep(.05)\n    for i in range(10):\n        display('late')\n        time.sleep(.002)\n"
+               "    1/0\nt = threading.Thread(target=late)\nt.start()")
+        time.sleep(0.1)
+        result = kernel("t.join()\n%d" % number)
+        assert result["cellStatus"] == "ok" and kinds(result)[-1] == ("value", str(number))
 
 
 def test_the_same_warning_is_shown_in_each_cell(kernel):

@@ -64,8 +64,11 @@ def flush():
     global last
     if "matplotlib.pyplot" not in sys.modules or not runner.channel.usable():
         return
-    for each in managers():
-        figure = last = each.canvas.figure
+    found = managers()
+    if found:
+        last = sys.modules["matplotlib.pyplot"].gcf()
+    for each in found:
+        figure = each.canvas.figure
         try:
             before = getattr(figure, "_kern_shown", None)
             if len(figure.get_children()) > 1:

@@ -11,7 +11,7 @@ DisplayHandle, clear_output, display, publish_display_data, update_display = (ge
 def adopt(module):
     """The functions of the real IPython.display."""
     for name in from_rich:
-        if hasattr(module, name):
+        if name in vars(module):
             setattr(module, name, getattr(rich, name))
 
 

@@ -7,7 +7,7 @@ import posix
 import sys
 
 runner = sys.modules["_kern_runner"]
-STATE, CELL = 6, 8
+CELL = 8
 HEADER, PIECE = runner.HEADER, runner.PIECE
 NAMES = 200  # cells whose lines are kept for tracebacks
 
@@ -134,8 +134,7 @@ def serve(namespace):
     sys.argv[:] = [""]
     sys.path[0] = ""
     _signal.signal(_signal.SIGINT, cells.interrupts)
-    channel.id += 1
-    channel.write(STATE, channel.pack([("ready", b"")]))
+    channel.close([("ready", b"")])
     while True:
         cell = receive(sock)
         if cell is None:
@@ -144,6 +143,7 @@ def serve(namespace):
         name = parts["name"].decode("utf-8", "replace")
         source = take(fds)
         remember(name, source)
+        channel.open = True
         try:
             status, asked = cells.run(name, source)
         except KeyboardInterrupt:  # between the end of the code and the end of this
@@ -154,5 +154,4 @@ def serve(namespace):
         word = [("done", b""), ("status", status.encode())]
         if asked is not None:
             word.append(("exit", str(asked).encode()))
-        channel.id += 1
-        channel.write(STATE, channel.pack(word))
+        channel.close(word)

@@ -13,6 +13,7 @@ LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 TYPES, BYTES = 32, (64 << 20) - (1 << 20)  # what the host takes of one frame, with room for the small parts
 BINARY = ("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
 DEPTH = 100  # of JSON
+ID = 128  # bytes, as the host takes it
 
 
 def method_of(value, name):
@@ -161,6 +162,13 @@ def chosen(bundle, include, exclude):
             if (not include or mime in include) and (not exclude or mime not in exclude)}
 
 
+def id_of(display_id):
+    text = runner.utf8(str(display_id))
+    if len(text) > ID:
+        raise ValueError("a display_id has at most %d bytes" % ID)
+    return text
+
+
 def send(kind, bundle, metadata, display_id=None, figure=False):
     parts, room = [], BYTES
     for mime, data in list(bundle.items())[:TYPES]:
@@ -175,7 +183,7 @@ def send(kind, bundle, metadata, display_id=None, figure=False):
     except Exception as error:
         complain(error)
     if display_id:
-        parts.append(("id", runner.utf8(str(display_id)[:32])))
+        parts.append(("id", id_of(display_id)))
     if figure:
         parts.append(("figure", b""))
     return runner.channel.send(kind, parts)
@@ -187,14 +195,14 @@ def show(kind, value, metadata=None, display_id=None, raw=False, include=None, e
         bundle, own = {}, {}
         add_all(bundle, own, value)
     else:
-        known = library_form(value)
-        method = None if known else method_of(value, "_ipython_display_")
-        if method:
-            try:
+        try:
+            known = library_form(value)
+            method = None if known else method_of(value, "_ipython_display_")
+            if method:
                 method()
                 return
-            except Exception as error:  # the other ways remain
-                complain(error)
+        except Exception as error:  # the other ways remain
+            complain(error)
         bundle, own = bundle_of(value, known, include, exclude)
     bundle = chosen(bundle, include, exclude)
     if not bundle:

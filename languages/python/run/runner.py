@@ -13,7 +13,7 @@ import builtins  # noqa: E402
 import posix  # noqa: E402
 
 HERE = __file__.rpartition("/")[0] + "/"
-DISPLAY, UPDATE, CLEAR, ERROR, VALUE = 1, 2, 3, 4, 5
+DISPLAY, UPDATE, CLEAR, ERROR, VALUE, STATE = 1, 2, 3, 4, 5, 6
 HEADER, PIECE = 24, 65536
 sources = {}  # the code, by the name that it is compiled under; of a kernel that of its newest cells
 HOOKED = frozenset((  # imports that imports.py has to see
@@ -28,6 +28,7 @@ class Channel:
     def __init__(self, fd):
         self.fd, self.id, self.pid, self.call = fd, 0, posix.getpid(), 0
         self.lock, self.busy = _thread.RLock(), False
+        self.open = True  # a kernel's is not between two cells: what a thread reads then would be the next cell
         self.socket = self.identity()
         if self.socket:
             posix.set_inheritable(fd, False)
@@ -41,7 +42,7 @@ class Channel:
 
     def usable(self):
         # Not in a forked child, whose frames would get between ours, and not when another file has the number now.
-        return self.socket is not None and self.pid == posix.getpid() and self.socket == self.identity()
+        return self.open and self.socket is not None and self.pid == posix.getpid() and self.socket == self.identity()
 
     def send(self, kind, parts):
         """Returns when the host has recorded the frame, after all that was printed before it. False: not sent."""
@@ -69,6 +70,13 @@ class Channel:
             key = key.encode() + b"\0"
             data += len(key).to_bytes(2, "little") + len(value).to_bytes(4, "little") + key + value
         return data
+
+    def close(self, parts):
+        """The last frame of a cell, behind that of a thread which is being sent. It gets no acknowledgement."""
+        with self.lock:
+            self.open = False
+            self.id += 1
+            self.write(STATE, self.pack(parts))
 
     def write(self, kind, data):
         start = b"KRN1" + bytes((1, kind, 0, 0)) + self.call.to_bytes(4, "little") + self.id.to_bytes(4, "little")
