@@ -125,6 +125,30 @@ def test_position_of_a_syntax_error(client):
     assert (place["file"], place["line"], place["column"], place["source"]) == ("cell.py", 2, 8, "x <- 1 ]")
 
 
+@pytest.mark.parametrize("code, line, source", [
+    ("if True:\n    x=1\n    y=2\n    z=1/0", 4, "    z=1/0"),
+    ("def f(*a): return 1/0\n\nf(1,\n  2,\n  3)", 1, "def f(*a): return 1/0"),
+    ("x = 1\n\n(x +\n None)", 3, "(x +"),
+    ("for i in range(3):\n    if i == 2:\n        missing", 3, "        missing"),
+])
+def test_lines_of_errors(client, code, line, source):
+    last = client.code(code)["error"]["frames"][-1]
+    assert (last["line"], last["source"]) == (line, source)
+
+
+def test_a_pool_that_prints(client):
+    result = client.code("from concurrent.futures import ProcessPoolExecutor\ndef f(n):\n    for i in range(100): print('line', n, i)\n"
+                         "if __name__ == '__main__':\n    with ProcessPoolExecutor(2) as pool:\n        list(pool.map(f, range(10)))\n    display('end')")
+    assert sorted(result["stdout"].split("\n")) == sorted([f"line {n} {i}" for n in range(10) for i in range(100)] + [""])
+    assert (kinds(result), result["resultChannel"]) == ([("display", "'end'")], "ok")
+
+
+def test_what_is_printed_is_no_result(client):
+    text = "iVBORw0KGgo=\n\x1b]1337;File=inline=1:iVBORw0KGgo=\x07\n{\"image/png\": \"iVBORw0KGgo=\"}"
+    result = client.code(f"print({text!r})")
+    assert (result["stdout"], result["results"]) == (text + "\n", [])
+
+
 def test_a_deep_call_keeps_library_frames(client):
     result = client.code("import json\n\ndef load(text):\n    return json.loads(text)\n\nload('{')")
     frames = result["error"]["frames"]
@@ -142,7 +166,7 @@ def test_output_goes_through_the_true_descriptor(client):
 @pytest.fixture
 def kernel(client):
     kernel = client.call("kernel/open", {"sessionId": client.open(), "language": "python"})["kernelId"]
-    return lambda code: client.call("kernel/run", {"kernelId": kernel, "code": code})
+    return lambda code, **more: client.call("kernel/run", {"kernelId": kernel, "code": code, **more})
 
 
 def test_errors_of_cells(kernel):
@@ -163,6 +187,25 @@ def test_threads_between_cells_show_nothing_and_harm_nobody(kernel):
         time.sleep(0.1)
         result = kernel("t.join()\n%d" % number)
         assert result["cellStatus"] == "ok" and kinds(result)[-1] == ("value", str(number))
+
+
+@pytest.mark.parametrize("code", [
+    "import time\nwhile True:\n    try: time.sleep(1)\n    except Exception: pass",
+    "import time\nasync def f(): time.sleep(60)\nawait f()",
+    "import asyncio\nawait asyncio.sleep(60)",
+    "import time\nclass Q:\n    def __repr__(self): time.sleep(60)\nQ()",
+], ids=["except", "blocking", "await", "repr"])
+def test_an_interrupted_cell_leaves_all_usable(kernel, code):
+    result = kernel("display('kept')\n" + code, timeoutMs=1000)
+    assert (result["cellStatus"], result["stateKept"], result["error"]["name"]) == ("interrupted", True, "KeyboardInterrupt")
+    assert kinds(result) == [("display", "'kept'")]
+    assert kinds(kernel("import asyncio\nawait asyncio.sleep(0)\n1")) == [("value", "1")]
+
+
+def test_a_repr_without_end_ends_with_the_deadline(client):
+    result = client.code("class Q:\n    def __repr__(self):\n        while True: pass\nprint('before')\ndisplay('kept')\nQ()", timeoutMs=2000)
+    fault(result, "timeout")
+    assert (result["stdout"], kinds(result)) == ("before\n", [("display", "'kept'")])
 
 
 def test_the_same_warning_is_shown_in_each_cell(kernel):
