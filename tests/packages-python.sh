@@ -9,7 +9,8 @@ install() { # PYTHON DIRECTORY PACKAGE...
 	shift 2
 	[[ "$(cat "$directory/made-of" 2>/dev/null)" != "$*"* ]] || return 0 # the same, or more
 	rm -rf "$directory" "$making"
-	"$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$making" "$@"
+	"$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
+		--only-binary :all: --target "$making" "$@"
 	echo "$*" >"$making/made-of"
 	mv "$making" "$directory"
 	echo "$directory: $* ($(du -sm "$directory" | cut -f1) MiB)"
