@@ -157,8 +157,10 @@ test("errors of every kind", () => {
 	assert.equal(value(error(run("throw 'str'")), "message"), "str");
 	assert.equal(value(error(run("throw null")), "message"), "null");
 	assert.equal(value(error(run("throw { toString() { throw 1 } }")), "message"), "an exception that cannot be shown");
-	const parts = error(run("throw new Error('x', { cause: new TypeError('c') })"));
-	assert.deepEqual(parts.slice(-3).map(([key, text]) => [key, String(text)]), [["cause", ""], ["name", "TypeError"], ["message", "c"]]);
+	const chain = (code) => error(run(code)).filter(([key]) => ["cause", "name", "message"].includes(key)).map(([, text]) => String(text));
+	assert.deepEqual(chain("throw new Error('x', { cause: new TypeError('c', { cause: 'text' }) })"),
+		["Error", "x", "", "TypeError", "c", "", "Error", "text"]);
+	assert.equal(chain("const e = new Error('x'); e.cause = e; throw e").length, 2 + 3 * 8);
 	const rejected = run("Promise.reject(new Error('r'))");
 	assert.deepEqual([rejected.status, value(error(rejected), "phase")], [1, "unhandled_rejection"]);
 	const caught = run("process.on('uncaughtException', (e) => console.log('caught', e.message)); throw new Error('x')");

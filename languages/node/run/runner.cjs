@@ -96,9 +96,10 @@ function report(error, origin, shown) {
 	}
 	if (stack)
 		parts.push(["traceback", stack.slice(0, 16384)]);
-	if (cause !== undefined) {
-		const [name, text] = described(cause);
+	for (let deep = 0, at = cause; at !== undefined && deep < 8; deep++) {
+		const [name, text, , next] = described(at);
 		parts.push(["cause", ""], ["name", (name || "Error").slice(0, 256)], ["message", text.slice(0, 8192)]);
+		at = next;
 	}
 	send(4, parts);
 }
