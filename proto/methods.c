@@ -45,7 +45,7 @@
 #define RUN_ERRORS ERRORS(OPEN_ERRORS, KS_E_UNKNOWN_HANDLE, KS_E_GONE, KS_E_TOO_LARGE)
 #define PATH_ERRORS                                                                                                    \
 	KS_E_UNKNOWN_HANDLE, KS_E_PATH_ESCAPE, KS_E_NOT_FOUND, KS_E_IO, KS_E_PERMISSION_DENIED, KS_E_INVALID_PATH,     \
-		KS_E_NOT_A_DIRECTORY, KS_E_CANCELLED
+		KS_E_NOT_A_DIRECTORY, KS_E_LIMIT, KS_E_CANCELLED
 #define CHANGE_ERRORS PATH_ERRORS, KS_E_NO_SPACE, KS_E_READ_ONLY
 /* of an archive on the host */
 #define HOST_FILE_ERRORS                                                                                               \
@@ -155,7 +155,7 @@ static const struct ks_method methods[] = {
 	     .text = "Writes a file: whole or not at all."),
 	CALL("file/stat", &ks_file_path_params, &ks_file_stat_result, WORK, NOW, ERRORS(PATH_ERRORS),
 	     .text = "Looks at a file."),
-	CALL("file/list", &ks_file_list_params, &ks_file_list_result, WORK, NOW, ERRORS(PATH_ERRORS, KS_E_LIMIT),
+	CALL("file/list", &ks_file_list_params, &ks_file_list_result, WORK, NOW, ERRORS(PATH_ERRORS),
 	     .text = "Lists a directory."),
 	CALL("file/mkdir", &ks_file_mkdir_params, &ks_nothing, WORK, NOW, ERRORS(CHANGE_ERRORS, KS_E_EXISTS),
 	     .text = "Makes a directory."),

@@ -138,7 +138,7 @@ def test_max_line_bytes_holds(sidecar, size):
 
 def test_contract_methods_are_in_the_schema(client, validator):
     assert set(SUPPORTED) <= {name for name, entry in validator.methods.items() if entry["supported"]}
-    for name in ("kernel/open", "shell/run", "file/read", "image/pull", "session/setup", "render"):
+    for name in ("shell/run", "image/pull", "render"):
         assert validator.methods[name]["supported"] is False
         refused(client.fail(name, {}), "unknown_method")
 
