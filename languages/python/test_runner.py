@@ -173,6 +173,31 @@ def test_workspace_cannot_shadow_the_runner_but_serves_the_code(run):
     assert dict(done.error())["name"] == b"ZeroDivisionError"
 
 
+def test_bytecode_of_a_writable_place_is_neither_read_nor_written(run):
+    (run.work / "victim.py").write_text("who = 'source'\n")
+    forge = ("import importlib.util as u, marshal, os\nos.makedirs('__pycache__', exist_ok=True)\n"
+             "with open(u.cache_from_source('victim.py'), 'wb') as f:\n"
+             "    f.write(u.MAGIC_NUMBER + b'\\1' + bytes(11) + marshal.dumps(compile(\"who = 'forged'\", 'victim.py', 'exec')))\n")
+    assert run(forge).status == 0
+    assert run("import victim\nvictim.who").values() == ["'source'"]
+    assert run("import victim\nvictim.who", env={"KERN_DEPS": str(run.work)}).values() == ["'forged'"]
+    cache = run.work.parent / "cache"
+    assert run("import victim\nvictim.who", env={"PYTHONPYCACHEPREFIX": str(cache)}).values() == ["'source'"]
+    assert list(cache.rglob("victim.*.pyc"))
+    (run.work / "other.py").write_text("")
+    assert run("import other").status == 0
+    assert not list(run.work.rglob("other.*.pyc"))
+
+
+@pytest.mark.parametrize("module", ["x = (\n", "def f(:\n", "1/0\n", "import missing\n", "\tx\n", "x = '\\0'\n"])
+def test_errors_of_an_imported_module_as_plain_python_shows_them(run, module):
+    (run.work / "bad.py").write_text(module)
+    code = "import bad\n"
+    status, out, err = plain(run, code)
+    done = run(code, env={"PYTHONPATH": str(run.work)})
+    assert (done.status, done.out, done.err) == (status, out, err)
+
+
 def test_environment_of_the_code(run):
     extra = run.work.parent / "extra"
     extra.mkdir()

@@ -427,6 +427,8 @@ static const char *const after_tree[] = {
 
 static int print_workspace(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
 {
+	session->workspace_private = !params->workspace;
+	session->deps.readonly = params->deps_readonly;
 	session->workspace = strdup(params->workspace ? params->workspace : "(private)");
 	session->workspace_fd = open(params->workspace ? params->workspace : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (!session->workspace || session->workspace_fd < 0)
@@ -451,6 +453,8 @@ int ks_posture_print(const struct ks_session_params *params, struct ks_buf *out,
 		rc = ks_session_take_mounts(&session, params, err);
 	if (rc == 0)
 		rc = print_workspace(&session, params, err);
+	if (rc == 0)
+		ks_deps_find(&session);
 	if (rc == 0) {
 		ks_plan_init(plan, false); /* paths, not clones: nothing is made */
 		rc = plan_all(&session, plan, err);

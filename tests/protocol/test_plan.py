@@ -48,3 +48,19 @@ def test_plan_is_the_golden_one(program, environment):
 def test_plan_makes_nothing(program, environment, place):
     plan(program, environment)
     assert os.listdir(os.path.join(place, "tmp")) == []
+
+
+def test_packages_of_a_workspace(program, environment, make_dir):
+    workspace = make_dir("workspace")
+    before = plan(program, environment, "--workspace", workspace)
+    os.mkdir(os.path.join(workspace, ".deps"))
+    after = plan(program, environment, "--workspace", workspace)
+    assert [line for line in after if line not in before] == [
+        "template symlink /node_modules -> /workspace/.deps/node_modules",
+        "template bind    /workspace/.deps <- /workspace/.deps ro",
+    ]
+    writable = plan(program, environment, "--workspace", workspace, "--deps-readonly=false")
+    assert [line for line in writable if line not in before] == ["template symlink /node_modules -> /workspace/.deps/node_modules"]
+    os.rmdir(os.path.join(workspace, ".deps"))
+    os.symlink("/etc", os.path.join(workspace, ".deps"))
+    assert plan(program, environment, "--workspace", workspace) == before

@@ -243,6 +243,19 @@ def test_memory_cap_holds(client, as_user):
     fault(session.setup("head -c 200000000 /dev/zero | tail"), "oom")
 
 
+def test_size_of_the_workspace_holds(client):
+    """What is being installed counts, as do /tmp and HOME of the setup."""
+    for fields in ({}, {"workspaceStorage": "memory"}):
+        session = Session(client, workspaceMaxMb=8, **fields)
+        result = session.setup("set -e; sleep 0.1; head -c 20000000 /dev/zero >$KERN_DEPS/x; head -c 20000000 /dev/zero >$TMPDIR/x; sleep 2")
+        if fields:
+            assert "No space left" in result["stderr"] and result["stdoutBytes"] == 0
+        else:
+            assert not result["success"]
+        assert session.setup("echo 'x = 1' >$KERN_DEPS/m.py")["success"]
+        plain(session.code("import m; print(m.x)"), "1\n")
+
+
 def test_no_pip(client):
     session = Session(client, interpreters={"python": "/workspace/py"})
     session.sh("printf '#!/bin/sh\\nexec /usr/bin/python3 -S \"$@\"\\n' >py; chmod +x py")
