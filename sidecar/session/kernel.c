@@ -421,6 +421,10 @@ static int check_open(struct ks_session *session, const struct ks_kernel_open_pa
 
 	if (session->state != KS_SESSION_OPEN)
 		return ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/sessionId", "session %s is not open", session->id);
+	if (!ks_gate_passed(&session->gate, ks_gate_ticket(&session->gate))) {
+		(void)ks_fail_at(err, KS_E_BUSY, "/sessionId", "a setup or restore of session %s has not ended", session->id);
+		return ks_error_hint(err, "open the kernel when it has been answered");
+	}
 	if (params->kernel_id && ks_kernel_find(core, params->kernel_id, &ignored))
 		return ks_fail_at(err, KS_E_DUPLICATE_HANDLE, "/kernelId", "kernel %s is open", params->kernel_id);
 	if (core->kernel_count == KS_KERNELS_MAX)

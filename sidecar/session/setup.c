@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "session/deps.h"
+#include "session/kernel.h"
 #include "session/posture.h"
 
 static void end(struct ks_setup *setup);
@@ -321,10 +322,23 @@ void ks_setup_cancel(struct ks_setup *setup)
 	} /* else it is too late: what was installed takes its place */
 }
 
+/* A kernel lives in a template that would go, and runs for as long as its owner likes. */
+static int check_kernels(const struct ks_session *session, struct ks_error *err)
+{
+	for (struct ks_list *n = session->core->kernels.next; n != &session->core->kernels; n = n->next) {
+		const struct ks_kernel *kernel = KS_ENTRY(n, struct ks_kernel, node);
+		if (kernel->session != session)
+			continue;
+		(void)ks_fail_at(err, KS_E_BUSY, "/sessionId", "kernel %s of this session is open", kernel->id);
+		return ks_error_hint(err, "close it, set up, and open it again: then it sees the packages");
+	}
+	return 0;
+}
+
 static int check(const struct ks_session *session, struct ks_error *err)
 {
 	if (!session->untrusted)
-		return 0;
+		return check_kernels(session, err);
 	(void)ks_fail(err, KS_E_SETUP_FAILED, "a setup has the network on, which securityProfile untrusted does not allow");
 	return ks_error_hint(err, "set up the workspace in another session, then open this one on it");
 }
@@ -373,10 +387,10 @@ int ks_setup_new(struct ks_session *session, const struct ks_setup_params *param
 		return ks_fail(err, KS_E_INTERNAL, "out of memory");
 	*setup = (struct ks_setup){ .session = session, .params = params, .ops = ops, .arg = arg,
 				    .exclusive = { .grant = on_grant, .closing = on_closing } };
-	setup->run = (struct ks_run_params){ .run_id = setup->id, .stream = params->stream, .memory_mb = KS_ABSENT, .pids = KS_ABSENT,
-					     .cpus_milli = KS_ABSENT, .max_output_bytes = KS_ABSENT, .first_line = KS_ABSENT,
-					     .track_files = -1, .encoding = KS_ENCODING_UTF8,
-					     .timeout_ms = params->timeout_ms == KS_ABSENT ? timeout : params->timeout_ms };
+	setup->run = (struct ks_run_params)KS_RUN_PARAMS_ABSENT;
+	setup->run.run_id = setup->id;
+	setup->run.stream = params->stream;
+	setup->run.timeout_ms = params->timeout_ms == KS_ABSENT ? timeout : params->timeout_ms;
 	ks_core_make_handle(session->core, "setup", setup->id);
 	if (ks_install_is_plain(params->command) && !ks_cache_key(session, params->command, setup->key))
 		setup->key[0] = '\0';

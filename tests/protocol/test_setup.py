@@ -558,3 +558,21 @@ def test_cache_has_bounds(cached, place):
     os.utime(os.path.join(directory, key), (time.time(), time.time() - 8 * 86400))
     assert cached().setup("pip install one")["cached"] is False
     assert cached().setup("pip install one")["cached"] is True
+
+
+# -- beside kernels
+
+
+def test_kernels(client, packages):
+    """A kernel lives in the session's template: it is closed first, and one that is opened afterwards has the packages."""
+    session = Session(client)
+    client.call("kernel/open", {"sessionId": session.id, "kernelId": "k"})
+    error = session.refuse("true")
+    refused(error, "busy", "/sessionId")
+    assert "close it" in error.data["hint"]
+    client.call("kernel/close", {"kernelId": "k"})
+    setup = session.send("sleep 0.3; echo 'x = 1' >$KERN_DEPS/m.py")
+    refused(client.fail("kernel/open", {"sessionId": session.id}), "busy", "/sessionId")
+    assert setup.result()["success"]
+    client.call("kernel/open", {"sessionId": session.id, "kernelId": "k"})
+    assert client.call("kernel/run", {"kernelId": "k", "code": "import m; print(m.x)"})["stdout"] == "1\n"
