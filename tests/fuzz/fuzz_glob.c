@@ -32,7 +32,7 @@ static bool named(const char *p, unsigned char c, const char **ret_end)
 {
 	const char *names[] = { "alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit" };
 	const bool lower = c >= 'a' && c <= 'z', upper = c >= 'A' && c <= 'Z', digit = c >= '0' && c <= '9', graph = c > ' ' && c < 127;
-	const bool is[] = { lower || upper || digit, lower || upper, c == ' ' || c == '\t', c < ' ' || c == 127, digit, graph, lower,
+	const bool is[] = { lower || upper || digit, lower || upper, c == ' ' || c == '\t', (c > 0 && c < ' ') || c == 127, digit, graph, lower,
 			    graph || c == ' ', graph && !lower && !upper && !digit, c == ' ' || (c >= '\t' && c <= '\r'), upper,
 			    digit || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') };
 

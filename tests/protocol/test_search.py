@@ -76,6 +76,12 @@ def test_bytes_that_are_not_utf8(tree):
     assert tree.search(r"\w+$", regex=True) == [("f", 1, 9, "caf� au lait"), ("f", 2, 5, "��� milk")]
 
 
+def test_a_byte_that_is_no_character_is_not_matched(tree):
+    tree.write({"f": b"\x80\n\n\x80"})
+    for pattern in ("[^S]", r"[^S]\v?", "."):
+        assert tree.search(pattern, regex=True, ignoreCase=True) == []
+
+
 def test_names_that_are_not_utf8(tree):
     tree.write({b"d\xff/a\xfe": "x\n"})
     [(name, *_)] = tree.search("x")
@@ -316,7 +322,7 @@ def test_cancel(tree, client):
         for _ in range(200):
             file.write(b"some text in lines\n" * 55000)
     tree.write({})
-    waits = client.send("file/search", {"sessionId": tree.session, "pattern": r"(\w+\s?)+!", "regex": True})
+    waits = client.send("file/search", {"sessionId": tree.session, "pattern": r"[a-z]*[a-z]*\d", "regex": True})
     time.sleep(0.2)
     begin = time.monotonic()
     client.cancel(waits)

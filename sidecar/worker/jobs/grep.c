@@ -35,7 +35,7 @@ struct ks_grep {
 	int64_t column;		       /* characters of the first line that are gone from the window */
 	bool goes_on;		       /* the first line began before the window */
 	bool skip;		       /* and had its match already */
-	char window[KS_GREP_WINDOW];
+	char window[KS_GREP_WINDOW + KS_WINDOW_SLACK];
 };
 
 static int no_memory(struct ks_error *err)
@@ -297,7 +297,7 @@ static void advance(struct ks_grep *grep, size_t end)
 /* Fills the window. A regular file gives less than was asked for only at its end. */
 static int fill(struct ks_grep *grep, int fd, bool *ret_last, enum ks_grepped *ret_trouble)
 {
-	const size_t room = sizeof(grep->window) - grep->len;
+	const size_t room = KS_GREP_WINDOW - grep->len;
 	size_t got = 0;
 
 	while (got < room) {
@@ -361,6 +361,7 @@ int ks_grep_new(const struct ks_grep_config *config, struct ks_grep **ret, struc
 	if (!grep)
 		return no_memory(err);
 	memset(grep, 0, offsetof(struct ks_grep, window));
+	memset(grep->window + KS_GREP_WINDOW, 0, KS_WINDOW_SLACK);
 	grep->config = *config;
 	grep->pending = calloc(config->after + 1, sizeof(*grep->pending));
 	grep->ring = calloc(config->before + 1, sizeof(*grep->ring));

@@ -158,8 +158,12 @@ static int check_time(struct ks_needle *needle, size_t bytes, struct ks_error *e
 static int match(struct ks_needle *needle, const char *subject, size_t len, size_t from, uint32_t options, struct ks_span *ret,
 		 struct ks_error *err)
 {
-	const int rc = pcre2_match(needle->code, (PCRE2_SPTR8)subject, len, from, options, needle->match, needle->context);
+	const size_t *found = pcre2_get_ovector_pointer(needle->match);
+	int rc = pcre2_match(needle->code, (PCRE2_SPTR8)subject, len, from, options, needle->match, needle->context);
 
+	/* The JIT of PCRE2 10.42 takes a lone invalid byte at the end for the beginning of a character, and ends behind the text. */
+	if (rc > 0 && found[1] > len)
+		rc = pcre2_match(needle->code, (PCRE2_SPTR8)subject, len, from, options | PCRE2_NO_JIT, needle->match, needle->context);
 	if (rc == PCRE2_ERROR_NOMATCH)
 		return 0;
 	if (rc == PCRE2_ERROR_MATCHLIMIT || rc == PCRE2_ERROR_DEPTHLIMIT || rc == PCRE2_ERROR_HEAPLIMIT ||
@@ -167,7 +171,6 @@ static int match(struct ks_needle *needle, const char *subject, size_t len, size
 		return too_slow(err);
 	if (rc < 0)
 		return ks_fail_at(err, KS_E_INTERNAL, "/pattern", "PCRE2 failed (%d)", rc);
-	const size_t *found = pcre2_get_ovector_pointer(needle->match);
 	*ret = (struct ks_span){ found[0], found[1] > found[0] ? found[1] : found[0] };
 	return 1;
 }

@@ -9,6 +9,8 @@
 
 struct ks_needle;
 
+#define KS_WINDOW_SLACK 8u /* bytes behind a window that may be read, whatever is in them: PCRE2's JIT does */
+
 struct ks_window {
 	const char *data; /* whole lines, but for the first and last */
 	size_t len;
