@@ -114,6 +114,14 @@ def test_a_figure_that_cannot_be_drawn(lib):
     assert [kind for kind, _ in done.frames] == [ERROR, DISPLAY]
 
 
+@pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "1/0"])
+def test_a_failed_figure_has_nothing_to_do_with_the_end(lib, end):
+    done = lib("matplotlib", PLOT + "plt.title('$\\\\notacommand{$')\n" + end)
+    figure = done.errors()[0]
+    assert dict(figure)["phase"] == b"display" and not {b"SystemExit", b"ZeroDivisionError"} & {value for _, value in figure}
+    assert done.status == {"": 0, "raise SystemExit(3)": 3, "1/0": 1}[end]
+
+
 def test_children_know_nothing_of_our_backend(lib):
     done = lib("matplotlib", "import matplotlib, os, subprocess, sys\ncode = 'import matplotlib.pyplot as p; p.plot([1]); print(p.get_backend().lower())'\n"
                "subprocess.run([sys.executable, '-c', code]);")

@@ -262,21 +262,23 @@ def main():
     if source.startswith(b"\xef\xbb\xbf"):
         source = source[3:]
     sources[name] = source
-    phase = "compile"
+    phase, failure = "compile", None
     try:
         code = parse(source, name)
         phase = "run"
         value = execute(*code, module.__dict__)
         sys.displayhook(value)  # the one that is set now
-        finish()
-        return
-    except SystemExit:
-        finish()
-        raise
     except BaseException:
         failure = sys.exc_info()
     # Behind the handler, so that this exception is not the context of another.
-    finish()
+    try:
+        finish()
+    except BaseException:  # an interrupt
+        failure = failure or sys.exc_info()
+    if failure is None:
+        return
+    if isinstance(failure[1], SystemExit):
+        raise failure[1]
     part("errors").report(failure, phase, name, path)
 
 
