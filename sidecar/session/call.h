@@ -2,9 +2,7 @@
  *
  *   queued -> opening (a throw-away session, or a template of its own) -> starting (the box is made; the workspace is looked at)
  *          -> running -> ending (the rest of the output; the workspace is looked at again) -> done
- *
- * Split by idea: call.c the life, call_io.c pipes and result channel, call_files.c the two looks at the workspace,
- * outcome.c what all of it means. */
+ * */
 #pragma once
 
 #include "plugins/frames.h"
@@ -191,24 +189,3 @@ void ks_calls_cancel_queued(struct ks_core *core); /* those without a session */
 void ks_calls_forget_session(struct ks_session *session); /* their output goes with it */
 void ks_calls_expire(struct ks_core *core, int64_t now_us);
 void ks_calls_forget_all(struct ks_core *core);
-
-/* ---- between the parts of a call ---- */
-int ks_call_connect(struct ks_call *call, int ret_stdio[3], int *ret_result, struct ks_error *err); /* the box's ends */
-void ks_call_watch(struct ks_call *call);
-void ks_call_drain(struct ks_call *call); /* what lies in the pipes and the channel now */
-void ks_call_disconnect(struct ks_call *call);
-void ks_call_io_free(struct ks_call *call);
-void ks_call_handle_closed(uv_handle_t *handle);
-/* Starts looking; ks_call_look_done() follows, perhaps at once. */
-void ks_call_look(struct ks_call *call, bool before);
-void ks_call_look_done(struct ks_call *call);
-/* True: the frame waits for a worker; ks_call_frame_checked() and ks_call_channel_free() follow, perhaps at once. */
-bool ks_call_check_images(struct ks_call *call, const struct kern_frame *frame);
-void ks_call_frame_checked(struct ks_call *call, const struct kern_frame *frame);
-void ks_call_channel_free(struct ks_call *call);
-/* For struct ks_results; `arg` is the call whose channel it is. */
-const char *ks_call_image_verdict(void *arg, const char *mime, const void *data, size_t len, char **ret_data, size_t *ret_len);
-void ks_call_images_free(struct ks_call *call);
-void ks_call_end_again(struct ks_call *call); /* what it waited for has come */
-void ks_call_files_stop(struct ks_call *call); /* frees all but `changes` */
-void ks_outcome_decide(struct ks_call *call);

@@ -1,5 +1,5 @@
 /* call_files.c: the two looks at the workspace, and what differs between them. In slices: a big tree does not stall the loop. */
-#include "session/call.h"
+#include "session/call_parts.h"
 
 #define FILES_MAX 4096
 

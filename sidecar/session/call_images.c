@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "session/call.h"
+#include "session/call_parts.h"
 #include "session/files.h"
 
 static const char *const kinds[] = { "image/png", "image/jpeg", "image/gif", "image/webp" };

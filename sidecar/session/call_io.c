@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "box/msg.h"
+#include "session/call_parts.h"
 #include "session/json_check.h"
 #include "session/kernel.h"
 
@@ -290,7 +291,7 @@ void ks_call_channel_free(struct ks_call *call)
 {
 	if (call->images.ended) {
 		call->images.ended = false;
-		ks_call_end_again(call);
+		ks_call_end(call);
 	} else if (call->channel.watched) {
 		(void)uv_poll_start(&call->channel.poll, UV_READABLE | UV_DISCONNECT, on_channel);
 	}

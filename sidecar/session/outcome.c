@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "session/call.h"
+#include "session/call_parts.h"
 
 const char *ks_fault_name(enum ks_fault_type fault)
 {

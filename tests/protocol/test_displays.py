@@ -1,6 +1,7 @@
 """run/display: rich results while the code runs, in their place between the output."""
 
 import json
+import os
 
 import pytest
 
@@ -87,8 +88,11 @@ def test_large_ones_are_blobs(client):
 
 
 def test_a_slow_reader_loses_displays_not_results(client):
+    session = client.call("session/open", {})
     client.pause_reading()
-    future = client.send("run/code", {"code": "for i in range(900): display('y' * 3000)", "stream": "live"})
+    code = "for i in range(900): display('y' * 3000)\nopen('shown', 'w').close()"
+    future = client.send("run/code", {"code": code, "stream": "live", "sessionId": session["sessionId"]})
+    client.wait_for(lambda: os.path.exists(session["workspace"] + "/shown"), "the code to have shown all", timeout=60)
     client.resume_reading()
     result = future.result()
     assert len(json.loads(client.text(result["results"]))) == 900

@@ -1,0 +1,53 @@
+/* call_parts.h: what the files of a call share: call.c its life, call_claim.c what its box is told, call_io.c pipes and result channel,
+ * call_files.c the two looks at the workspace, call_images.c images of results, call_cell.c kernels, calls.c all calls, outcome.c what
+ * all of it means. */
+#pragma once
+
+#include "session/call.h"
+
+/* ---- call.c ---- */
+bool ks_call_is_host(const struct ks_call *call); /* the process of a kernel: no request, no deadline, no turn to wait for */
+/* Into the session: its limits, and what the request says otherwise. */
+void ks_call_inherit(struct ks_call *call);
+void ks_call_start(struct ks_call *call);
+void ks_call_make_box(struct ks_call *call, struct ks_group *group);
+/* The rest of the output has been read, or waits for an image; also when what it waited for has come. */
+void ks_call_end(struct ks_call *call);
+void ks_call_fail(struct ks_call *call, const struct ks_error *err);
+/* Out of the running ones; the session may now end, and another call may start. */
+void ks_call_leave(struct ks_call *call);
+/* It is in no list, and nobody asks for it any more. */
+void ks_call_let_go(struct ks_call *call);
+void ks_call_forget(struct ks_call *call); /* a finished one */
+/* Nothing is asked of the loop any more. */
+void ks_call_stop(struct ks_call *call);
+
+/* ---- calls.c ---- */
+int ks_call_check(struct ks_core *core, const struct ks_session *session, const struct ks_run_params *params, bool is_argv,
+		  const struct ks_language **ret_language, struct ks_error *err);
+/* In the queue. Its handle is the request's, or made of `prefix`. */
+struct ks_call *ks_call_alloc(struct ks_core *core, struct ks_session *session, const struct ks_run_params *params,
+			      const struct ks_call_ops *ops, void *arg, const char *prefix, struct ks_error *err);
+
+/* ---- call_claim.c ---- */
+int ks_call_claim(struct ks_call *call, struct ks_error *err);
+
+/* ---- the others ---- */
+int ks_call_connect(struct ks_call *call, int ret_stdio[3], int *ret_result, struct ks_error *err); /* the box's ends */
+void ks_call_watch(struct ks_call *call);
+void ks_call_drain(struct ks_call *call); /* what lies in the pipes and the channel now */
+void ks_call_disconnect(struct ks_call *call);
+void ks_call_io_free(struct ks_call *call);
+void ks_call_handle_closed(uv_handle_t *handle);
+/* Starts looking; ks_call_look_done() follows, perhaps at once. */
+void ks_call_look(struct ks_call *call, bool before);
+void ks_call_look_done(struct ks_call *call);
+/* True: the frame waits for a worker; ks_call_frame_checked() and ks_call_channel_free() follow, perhaps at once. */
+bool ks_call_check_images(struct ks_call *call, const struct kern_frame *frame);
+void ks_call_frame_checked(struct ks_call *call, const struct kern_frame *frame);
+void ks_call_channel_free(struct ks_call *call);
+/* For struct ks_results; `arg` is the call whose channel it is. */
+const char *ks_call_image_verdict(void *arg, const char *mime, const void *data, size_t len, char **ret_data, size_t *ret_len);
+void ks_call_images_free(struct ks_call *call);
+void ks_call_files_stop(struct ks_call *call); /* frees all but `changes` */
+void ks_outcome_decide(struct ks_call *call);
