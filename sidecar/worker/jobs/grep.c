@@ -35,7 +35,7 @@ struct ks_grep {
 	int64_t column;		       /* characters of the first line that are gone from the window */
 	bool goes_on;		       /* the first line began before the window */
 	bool skip;		       /* and had its match already */
-	char window[KS_GREP_WINDOW + KS_WINDOW_SLACK];
+	char window[KS_GREP_WINDOW];
 };
 
 static int no_memory(struct ks_error *err)
@@ -204,7 +204,7 @@ static void add_match(struct ks_grep *grep, size_t start, size_t stop, const str
 static int search_window(struct ks_grep *grep, size_t end, bool last, struct ks_error *err)
 {
 	const bool piece = end == grep->len && !last && (end == 0 || grep->window[end - 1] != '\n');
-	const struct ks_window window = { grep->window, end, grep->goes_on, piece };
+	const struct ks_window window = ks_needle_window(grep->config.needle, grep->window, end, grep->goes_on, piece);
 	size_t at = grep->skip ? line_end(grep, 0, end) + 1 : 0;
 	struct ks_span span;
 	int rc = 0;
@@ -361,7 +361,6 @@ int ks_grep_new(const struct ks_grep_config *config, struct ks_grep **ret, struc
 	if (!grep)
 		return no_memory(err);
 	memset(grep, 0, offsetof(struct ks_grep, window));
-	memset(grep->window + KS_GREP_WINDOW, 0, KS_WINDOW_SLACK);
 	grep->config = *config;
 	grep->pending = calloc(config->after + 1, sizeof(*grep->pending));
 	grep->ring = calloc(config->before + 1, sizeof(*grep->ring));

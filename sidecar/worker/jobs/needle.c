@@ -7,6 +7,7 @@
 #include <pcre2.h>
 
 #include "blind.h"
+#include "utf8.h"
 
 #define REGEX_OVERLAP ((size_t)4 << 10)
 #define MATCH_STEPS 100000u /* from one place in the text; PCRE2 counts them */
@@ -159,11 +160,8 @@ static int match(struct ks_needle *needle, const char *subject, size_t len, size
 		 struct ks_error *err)
 {
 	const size_t *found = pcre2_get_ovector_pointer(needle->match);
-	int rc = pcre2_match(needle->code, (PCRE2_SPTR8)subject, len, from, options, needle->match, needle->context);
+	const int rc = pcre2_match(needle->code, (PCRE2_SPTR8)subject, len, from, options, needle->match, needle->context);
 
-	/* The JIT of PCRE2 10.42 takes a lone invalid byte at the end for the beginning of a character, and ends behind the text. */
-	if (rc > 0 && found[1] > len)
-		rc = pcre2_match(needle->code, (PCRE2_SPTR8)subject, len, from, options | PCRE2_NO_JIT, needle->match, needle->context);
 	if (rc == PCRE2_ERROR_NOMATCH)
 		return 0;
 	if (rc == PCRE2_ERROR_MATCHLIMIT || rc == PCRE2_ERROR_DEPTHLIMIT || rc == PCRE2_ERROR_HEAPLIMIT ||
@@ -175,19 +173,21 @@ static int match(struct ks_needle *needle, const char *subject, size_t len, size
 	return 1;
 }
 
-static uint32_t edges(bool goes_on_before, bool goes_on_after)
+/* Without JIT where text is not UTF-8: that of PCRE2 10.42 takes broken characters for longer ones, and reads behind the text. */
+static uint32_t options_of(bool goes_on_before, bool goes_on_after, bool utf8)
 {
-	return (goes_on_before ? PCRE2_NOTBOL : 0) | (goes_on_after ? PCRE2_NOTEOL : 0);
+	return (goes_on_before ? PCRE2_NOTBOL : 0) | (goes_on_after ? PCRE2_NOTEOL : 0) | (utf8 ? 0 : PCRE2_NO_JIT);
 }
 
-/* Line by line: the pattern could see past the end of one. */
+/* Line by line: the pattern could see past the end of one, or there are bytes that are no characters. */
 static int find_by_line(struct ks_needle *needle, const struct ks_window *window, size_t from, struct ks_span *ret, struct ks_error *err)
 {
 	while (from < window->len) {
 		const char *line = window->data + from, *end = memchr(line, '\n', window->len - from);
 		const size_t len = end ? (size_t)(end - line) : window->len - from;
-		const int rc = match(needle, line, len, 0, edges(from == 0 && window->goes_on_before, !end && window->goes_on_after), ret,
-				     err);
+		const bool utf8 = window->utf8 || ks_utf8_valid_text(line, len);
+		const uint32_t options = options_of(from == 0 && window->goes_on_before, !end && window->goes_on_after, utf8);
+		const int rc = match(needle, line, len, 0, options, ret, err);
 		if (check_time(needle, len, err) < 0)
 			return -1;
 		if (rc > 0) {
@@ -199,6 +199,11 @@ static int find_by_line(struct ks_needle *needle, const struct ks_window *window
 		from += len + 1;
 	}
 	return 0;
+}
+
+struct ks_window ks_needle_window(const struct ks_needle *needle, const char *data, size_t len, bool goes_on_before, bool goes_on_after)
+{
+	return (struct ks_window){ data, len, goes_on_before, goes_on_after, needle->text || ks_utf8_valid_text(data, len) };
 }
 
 int ks_needle_find(struct ks_needle *needle, const struct ks_window *window, size_t from, struct ks_span *ret, struct ks_error *err)
@@ -213,9 +218,10 @@ int ks_needle_find(struct ks_needle *needle, const struct ks_window *window, siz
 		*ret = (struct ks_span){ at, at + needle->len };
 		return 1;
 	}
-	if (!needle->blind)
+	if (!needle->blind || !window->utf8)
 		return find_by_line(needle, window, from, ret, err);
-	const int rc = match(needle, window->data, window->len, from, edges(window->goes_on_before, window->goes_on_after), ret, err);
+	const int rc = match(needle, window->data, window->len, from, options_of(window->goes_on_before, window->goes_on_after, true), ret,
+			     err);
 	if (rc >= 0 && check_time(needle, (rc > 0 ? ret->end : window->len) - from, err) < 0)
 		return -1;
 	/* nothing at the end of the last line is no line of its own */

@@ -9,12 +9,11 @@
 
 struct ks_needle;
 
-#define KS_WINDOW_SLACK 8u /* bytes behind a window that may be read, whatever is in them: PCRE2's JIT does */
-
 struct ks_window {
 	const char *data; /* whole lines, but for the first and last */
 	size_t len;
 	bool goes_on_before, goes_on_after; /* the first line began earlier; the last has no end here */
+	bool utf8; /* or it does not matter */
 };
 
 struct ks_span {
@@ -23,6 +22,7 @@ struct ks_span {
 
 /* Errors are at /pattern: it is not well-formed, too large, or has a line feed in a text. */
 int ks_needle_new(const char *pattern, size_t len, bool regex, bool ignore_case, struct ks_needle **ret, struct ks_error *err);
+struct ks_window ks_needle_window(const struct ks_needle *needle, const char *data, size_t len, bool goes_on_before, bool goes_on_after);
 /* The first match that begins at `from` (the beginning of a line, or of the window) or later: 1, 0 none, -1 it takes too much. */
 int ks_needle_find(struct ks_needle *needle, const struct ks_window *window, size_t from, struct ks_span *ret, struct ks_error *err);
 /* How many bytes of a line that is seen in pieces must be seen again with the next piece. */

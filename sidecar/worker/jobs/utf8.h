@@ -1,6 +1,7 @@
 /* utf8.h: text of files and names as characters. What is not UTF-8 is taken in the pieces that become one U+FFFD each in a reply. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,3 +12,4 @@
 size_t ks_char_at(const char *data, size_t len, uint32_t *ret);
 /* How many characters these are. */
 size_t ks_char_count(const char *data, size_t len);
+bool ks_utf8_valid_text(const char *data, size_t len);
