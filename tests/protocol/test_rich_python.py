@@ -8,6 +8,7 @@ import time
 import pytest
 
 from expect import fault, plain
+from test_images import JPEG
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -83,11 +84,12 @@ def test_updates_and_clears_are_applied(client):
 
 
 def test_forms_and_metadata(client):
-    result = client.code("class P:\n    def _repr_png_(self): return b'\\x89PNG', {'width': 3}\n    def _repr_json_(self): return [float('nan')]\n"
+    result = client.code(f"class P:\n    def _repr_jpeg_(self): return {JPEG!r}, {{'width': 3}}\n"
+                         "    def _repr_json_(self): return [float('nan')]\n"
                          "    def __repr__(self): return 'P'\nP()")
     (entry,) = result["results"]
-    assert entry["data"] == {"image/png": base64.b64encode(b"\x89PNG").decode(), "application/json": "[null]", "text/plain": "P"}
-    assert entry["metadata"] == {"image/png": {"width": 3}, "application/json": {"nanReplaced": True}}
+    assert entry["data"] == {"image/jpeg": base64.b64encode(JPEG).decode(), "application/json": "[null]", "text/plain": "P"}
+    assert entry["metadata"] == {"image/jpeg": {"width": 3}, "application/json": {"nanReplaced": True}}
 
 
 # ---- errors

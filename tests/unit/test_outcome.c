@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "session/call.h"
+#include "session/call_parts.h"
 
 /* Wait statuses as of wait(2): the exit code in the second byte, or the signal in the first, with 0x80 for a core. */
 #define EXITED(code) ((code) << 8)

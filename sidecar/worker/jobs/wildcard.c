@@ -338,7 +338,8 @@ size_t ks_wild_bytes(const struct ks_wild *wild)
 
 void ks_wild_begin(const struct ks_wild *wild, struct ks_wild_states *ret)
 {
-	memcpy(ret->list, wild->starts, wild->start_count * sizeof(*wild->starts));
+	if (wild->start_count > 0) /* else there is no list to copy from */
+		memcpy(ret->list, wild->starts, wild->start_count * sizeof(*wild->starts));
 	ret->count = wild->start_count;
 }
 
