@@ -2,6 +2,10 @@
  * resolve from the working directory. */
 #include "../common.h"
 
+#ifndef KS_NODE_PARSER
+#define KS_NODE_PARSER 0
+#endif
+
 static int ends_with(const char *text, const char *tail)
 {
 	size_t len = strlen(text), tail_len = strlen(tail);
@@ -9,10 +13,21 @@ static int ends_with(const char *text, const char *tail)
 	return len >= tail_len && strcmp(text + len - tail_len, tail) == 0;
 }
 
+/* The suffixes that decide how node reads a file; without one of them the runner finds out. */
+static const char *file_name(const struct kern_run *run)
+{
+	static const char *const names[] = { "main.mjs", "main.cjs", "main.mts", "main.cts", "main.ts" };
+
+	for (size_t i = 0; run->filename && i < sizeof(names) / sizeof(names[0]); i++)
+		if (ends_with(run->filename, names[i] + strlen("main")))
+			return names[i];
+	return strcmp(run->language, "typescript") == 0 ? "main.ts" : "main.js";
+}
+
 static int prepare(void *self, const struct kern_run *run, struct kern_host *host)
 {
 	char runner[KERN_PATH_MAX], path[KERN_PATH_MAX], fd[16];
-	const char *name = "main.js";
+	const char *name = file_name(run);
 
 	(void)self;
 	if (!run->runner_dir)
@@ -20,11 +35,6 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 	if (snprintf(runner, sizeof(runner), "%s/runner.cjs", run->runner_dir) >= (int)sizeof(runner))
 		return host->fail(host, NULL, "the path of the runner is too long");
 	(void)snprintf(fd, sizeof(fd), "%d", run->result_fd);
-	/* The two suffixes that decide how node reads a file; without one the runner finds out. */
-	if (run->filename && ends_with(run->filename, ".mjs"))
-		name = "main.mjs";
-	else if (run->filename && ends_with(run->filename, ".cjs"))
-		name = "main.cjs";
 	if (kern_place_code(run, host, name, path) < 0)
 		return -1;
 	const char *const words[] = { run->interpreter, runner, fd, run->filename ? run->filename : "", path };
@@ -36,6 +46,7 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 
 static const char *const programs[] = { "node", "nodejs", NULL };
 static const char *const aliases[] = { "javascript", "js", NULL };
+static const char *const typescript_aliases[] = { "ts", NULL };
 static const struct kern_language node = {
 	.size = sizeof(node),
 	.flags = KERN_CAN_RICH,
@@ -44,14 +55,26 @@ static const struct kern_language node = {
 	.file_name = "main.js",
 	.aliases = aliases,
 };
-static const struct kern_language *const languages[] = { &node, NULL };
+static const struct kern_language typescript = {
+	.size = sizeof(typescript),
+	.flags = KERN_CAN_RICH,
+	.name = "typescript",
+	.programs = programs,
+	.file_name = "main.ts",
+	.aliases = typescript_aliases,
+};
+static const struct kern_language *const languages[] = { &node, &typescript, NULL };
 static const struct kern_ops ops = { .size = sizeof(ops), .prepare = prepare };
 
 const struct kern_plugin kern_plugin_v1 = {
 	.abi = KERN_PLUGIN_ABI,
 	.size = sizeof(kern_plugin_v1),
 	.name = "node",
+#if KS_NODE_PARSER
 	.version = "1",
+#else
+	.version = "1, no values: npm could not bring the parser",
+#endif
 	.languages = languages,
 	.ops = &ops,
 };

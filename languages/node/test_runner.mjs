@@ -3,12 +3,17 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
+import Module from "node:module";
 import os from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-const runner = path.join(path.dirname(fileURLToPath(import.meta.url)), "run", "runner.cjs");
+// As it was built: with the parser, when npm could bring it.
+const top = path.join(path.dirname(fileURLToPath(import.meta.url)), "..", "..");
+const runner = path.join(top, "build", "languages", "node", "run", "runner.cjs");
+const noParser = !fs.existsSync(path.join(path.dirname(runner), "acorn.js")) && "no npm when it was built";
+const noTypes = !Module.stripTypeScriptTypes && `node ${process.version} cannot take types off`;
 const root = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), "ks-node-"));
 const work = path.join(root, "work"), codeDir = path.join(root, "code");
 fs.mkdirSync(path.join(work, "node_modules", "pkg"), { recursive: true });
@@ -43,7 +48,7 @@ def pump():
         parts, rest = [], data
         while rest:
             key_len, data_len = struct.unpack_from("<HI", rest)
-            parts.append([rest[6:6 + key_len - 1].decode(), rest[6 + key_len:6 + key_len + data_len].decode()])
+            parts.append([rest[6:6 + key_len - 1].decode(), rest[6 + key_len:6 + key_len + data_len].decode("utf-8", "backslashreplace")])
             rest = rest[6 + key_len + data_len:]
         frames.append([kind, parts])
         if close_after == len(frames): return ours.close()
@@ -205,4 +210,114 @@ test("workers can be made from __filename", () => {
 	const done = run("const { Worker, isMainThread } = require('worker_threads');" +
 		"if (isMainThread) new Worker(__filename); else console.log('worker')");
 	assert.deepEqual([done.status, done.out], [0, "worker\n"]);
+});
+
+// ---- values
+
+function shown(done, kind = 5) {
+	return done.frames.filter(([k]) => k === kind).map(([, parts]) => Object.fromEntries(parts));
+}
+
+test("the value of the last expression", { skip: noParser }, () => {
+	for (const [code, want] of [
+		["1 + 1", "2"], ["const a = [1, 2];\na.map((x) => x * 2);", "[ 2, 4 ]"], ["'a' // the end", "'a'"], ["null", "null"],
+		["let x;\nx = 5;", "5"], ["var a = 1\na === 1 ? 'yes' : 'no'", "'yes'"], ["1, 2", "2"], ["0 || 'b' ;; ", undefined],
+		["0 || 'b'; /* end */", "'b'"], ["() => 1", "[Function (anonymous)]"], ["({ a: 1 })", "{ a: 1 }"],
+		["if (true) 5", undefined], ["const q = 5", undefined], ["undefined", undefined], ["function f() {}", undefined],
+		["'use strict'; const o = 1", undefined], ["console.log(1)", undefined], ["return 5", undefined], ["", undefined],
+		["`a\nb`", "'a\\nb'"], ["Promise.resolve(7)", "7"], ["new Promise((f) => setTimeout(f, 20, 8))", "8"],
+		["await Promise.resolve(9)", "9"], ["import fs from 'node:fs'\nconst x = await Promise.resolve(2)\nx", "2"],
+		["export const z = 3;\nz", "3"], ["10n ** 20n", "100000000000000000000n"], ["#!/usr/bin/env node\n4", "4"],
+		["async function f() { return 6 }\nf()", "6"], ["new (class A { b = 1 })", "A { b: 1 }"],
+		["Object.create(null)", "[Object: null prototype] {}"], ["new Proxy({}, { get() { throw 1 } })", "{}"],
+	]) {
+		const done = run(code);
+		assert.deepEqual([done.status, done.err], [0, ""], code);
+		assert.deepEqual(shown(done).map((value) => value["text/plain"]), want === undefined ? [] : [want], code);
+	}
+});
+
+test("the value comes behind what was printed, and errors are those of bare node", { skip: noParser }, () => {
+	const wrong = ["null.x", "let a = 1;\n  null\n.x;", "JSON.parse('{')", "const f = () => { throw new Error('f') }\nf();",
+		"Promise.reject(new Error('no'))", "async function main() { throw new TypeError('t') }\nmain()", "throw 'str'"];
+	for (const code of wrong) {
+		const want = bare(code, ".cjs"), done = run(code);
+		assert.equal(done.status, 1);
+		const message = (text) => text.split("\n    at ")[0].replace(/^.*(\[code\]\.js|bare\.cjs):/m, "FILE:");
+		// the semicolon of the last expression is a blank
+		assert.equal(message(done.err).replace(/;? *$/gm, ""), message(want.stderr).replace(/;? *$/gm, ""));
+		assert.equal(shown(done).length, 0);
+	}
+});
+
+test("plain objects are JSON, too; what JSON has no place for is told", { skip: noParser }, () => {
+	const json = (code) => shown(run(code))[0];
+	assert.equal(json("({ a: [1, 'x', null] })")["application/json"], '{"a":[1,"x",null]}');
+	const odd = json("[NaN, 1 / 0, 12345678901234567890n]");
+	assert.equal(odd["application/json"], '[null,null,"12345678901234567890"]');
+	assert.deepEqual(JSON.parse(odd.metadata), { "application/json": { bigintReplaced: true, nanReplaced: true } });
+	for (const code of ["const a = {}; a.a = a; a", "new Map()", "new Date(0)", "({ toJSON() { throw 1 } })", "5", "'x'",
+		"let d = []; for (let i = 0; i < 1e5; i++) d = [d]; d"])
+		assert.equal(json(code)["application/json"], undefined, code);
+});
+
+test("how values say they want to be shown", { skip: noParser }, () => {
+	const symbol = 'Symbol.for("Jupyter.display")';
+	const one = (code) => shown(run(code))[0];
+	assert.equal(one(`({ [${symbol}]: () => ({ "text/html": "<b>" }) })`)["text/html"], "<b>");
+	assert.equal(one(`class A { async [${symbol}]() { return { "text/html": "<i>" } } }\nnew A()`)["text/html"], "<i>");
+	assert.equal(one("({ _toHtml() { return '<p>' } })")["text/html"], "<p>");
+	assert.equal(one("({ _toMime() { return { 'application/x': { a: 1 } } } })")["application/x"], '{"a":1}');
+	assert.equal(one("({ outerHTML: '<a>' })")["text/html"], "<a>");
+	const bad = run(`({ [${symbol}]() { throw new Error("no") } })`);
+	assert.deepEqual([value(error(bad), "message"), value(error(bad), "phase"), bad.status], ["no", "display", 0]);
+	assert.match(shown(bad)[0]["text/plain"], /Jupyter.display/);
+	const every = "const every = new Proxy(function () {}, { get: () => every, apply: () => every });\nevery";
+	assert.deepEqual(Object.keys(shown(run(every))[0]), ["text/plain"]);
+});
+
+test("images by their first bytes", { skip: noParser }, () => {
+	for (const [bytes, mime] of [["\\x89PNG\\r\\n\\x1a\\nrest", "image/png"], ["\\xff\\xd8\\xffrest", "image/jpeg"], ["GIF89arest", "image/gif"],
+		["RIFF....WEBPrest", "image/webp"], ["<svg xmlns='x'></svg>", "image/svg+xml"], ["other", undefined]]) {
+		for (const wrap of ["", "new Uint8Array"]) {
+			const found = shown(run(`${wrap}(Buffer.from("${bytes}", "latin1"))`))[0];
+			assert.deepEqual(Object.keys(found), [...(mime ? [mime] : []), "text/plain"]);
+		}
+	}
+});
+
+test("display", () => {
+	const done = run("console.log('a'); display({ a: 1 }); console.log('b'); display(display.html`<b>${1 + 1}</b>`, { display_id: 'x' });" +
+		"display(display.md`new`, { display_id: 'x', update: true }); display({ 'text/x': 'raw' }, { raw: true }); display.clear({ wait: true }); console.log(typeof globalThis.display)");
+	assert.deepEqual([done.status, done.out, done.err], [0, "a\nb\nfunction\n", ""]);
+	assert.deepEqual(done.frames.map(([kind]) => kind), [1, 1, 2, 1, 3]);
+	assert.equal(shown(done, 1)[1]["text/html"], "<b>2</b>");
+	assert.deepEqual([shown(done, 2)[0]["text/markdown"], shown(done, 2)[0].id], ["new", "x"]);
+	assert.equal(run("display({ a: 1 })", { fd: "-1" }).out, "{ a: 1 }\n");
+	assert.match(run("display(1, { update: true })").err, /needs the display_id/);
+	assert.equal(run("function display() { return 'mine' }\nconsole.log(display())").out, "mine\n");
+	assert.equal(run("globalThis.display = 1; console.log(display)").out, "1\n");
+});
+
+test("TypeScript where node can take the types off", { skip: noTypes }, () => {
+	const done = run("const n: number = 20;\ninterface A { a: string }\nn * 2", { extension: ".ts" });
+	assert.deepEqual([done.status, done.err], [0, ""]);
+	if (!noParser)
+		assert.equal(shown(done)[0]["text/plain"], "40");
+	const wrong = run("type A = string;\nfunction f(x: A): void {\n  null.x; }\nf('');", { extension: ".ts" });
+	assert.deepEqual(frames(error(wrong)).at(-1), ["3", "8", path.join(work, "[code].ts"), "f", "  null.x; }"]);
+	const odd = run("enum A { B }", { extension: ".ts" });
+	assert.deepEqual([odd.status, value(error(odd), "phase")], [1, "compile"]);
+	assert.equal(run("import fs from 'fs';\nconst a: number = await 1;\nconsole.log(a)", { extension: ".mts" }).out, "1\n");
+});
+
+test("TypeScript where it cannot", { skip: !noTypes && "it can" }, () => {
+	const done = run("const n: number = 1", { extension: ".ts" });
+	assert.deepEqual([done.status, value(error(done), "name"), value(error(done), "phase")], [1, "Unsupported", "compile"]);
+	assert.match(done.err, /TypeScript needs node 22.13 or later/);
+});
+
+test("a chain of causes", () => {
+	const done = run("throw new Error('a', { cause: new TypeError('b', { cause: 'c' }) })");
+	assert.equal(value(error(done), "cause"), "TypeError: b\ncaused by Error: c");
 });

@@ -9,10 +9,11 @@ const Module = require("node:module");
 
 const [, me, fdText, name, file, ...args] = process.argv;
 const here = path.dirname(me) + path.sep;
+const DISPLAY = 1, UPDATE = 2, CLEAR = 3, ERROR = 4, VALUE = 5;
 
 // ---- the result channel: frames out, acknowledgements in ----
 
-const channel = { fd: Number(fdText), id: 0, socket: identity(Number(fdText)) };
+const channel = { fd: Number(fdText), id: 0, call: 0, socket: identity(Number(fdText)) };
 
 function identity(fd) {
 	try {
@@ -23,9 +24,10 @@ function identity(fd) {
 	}
 }
 
+// Returns when the host has recorded the frame, after all that was printed before it. False: not sent.
 function send(type, parts) {
 	if (!channel.socket || identity(channel.fd) !== channel.socket)
-		return; // the code closed it, or another file has the number now
+		return false; // the code closed it, or another file has the number now
 	const pieces = [];
 	for (const [key, value] of parts) {
 		const head = Buffer.alloc(6), data = Buffer.from(value);
@@ -40,16 +42,36 @@ function send(type, parts) {
 			head.write("KRN1");
 			head[4] = 1;
 			head[5] = type;
+			head.writeUInt32LE(channel.call, 8);
 			head.writeUInt32LE(id, 12);
 			head.writeUInt32LE(data.length, 16);
 			head.writeUInt32LE(offset, 20);
 			fs.writeSync(channel.fd, Buffer.concat([head, data.subarray(offset, offset + size)]));
 		}
 		const reply = Buffer.alloc(24);
-		while (fs.readSync(channel.fd, reply) === 24 && reply.readUInt32LE(12) !== id);
-	} catch {
-		channel.socket = undefined;
-	}
+		let length;
+		while ((length = fs.readSync(channel.fd, reply)) === 24 && reply.readUInt32LE(12) !== id);
+		if (length === 24)
+			return true;
+	} catch {}
+	channel.socket = undefined;
+	return false;
+}
+
+// ---- what is needed less often lies in files of its own ----
+
+const parts = {};
+
+function part(name) {
+	return parts[name] ??= require(here + name + ".cjs")(shared);
+}
+
+const shared = { DISPLAY, UPDATE, CLEAR, ERROR, VALUE, channel, send, part, described, here };
+
+// On the global object until the code puts its own there.
+function lend(name, get) {
+	const set = (value) => Object.defineProperty(globalThis, name, { value, writable: true });
+	Object.defineProperty(globalThis, name, { get, set, configurable: true, enumerable: false });
 }
 
 // ---- errors ----
@@ -101,7 +123,7 @@ function report(error, origin, shown) {
 		parts.push(["cause", ""], ["name", (name || "Error").slice(0, 256)], ["message", text.slice(0, 8192)]);
 		at = next;
 	}
-	send(4, parts);
+	send(ERROR, parts);
 }
 
 // ---- the code ----
@@ -131,15 +153,45 @@ function isModule(source) {
 	}
 }
 
-function compile(source, shown) {
-	try {
-		return vm.compileFunction(source, ["exports", "require", "module", "__filename", "__dirname"], {
-			filename: shown.name,
-			importModuleDynamically: vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+function asFunction(source, shown) {
+	return vm.compileFunction(source, ["exports", "require", "module", "__filename", "__dirname"], {
+		filename: shown.name,
+		importModuleDynamically: vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+	});
+}
+
+// A last statement that prints has no value. To know more takes a parser, which costs a quarter of node's start.
+function mayHaveValue(source) {
+	const last = source.slice(source.lastIndexOf("\n", source.trimEnd().length - 1) + 1);
+	return !/^\s*(console\.\w+\(.*\);?|\/\/.*)?\s*$/.test(last);
+}
+
+// The text that hands over the value of its last expression, or undefined.
+function withValue(source) {
+	if (!channel.socket || !fs.existsSync(here + "acorn.js") || !mayHaveValue(source))
+		return undefined;
+	const text = part("parse").withValue(source, "__kern_value");
+	if (text !== undefined)
+		lend("__kern_value", () => {
+			delete globalThis.__kern_value;
+			return { [Symbol.hasInstance]: (value) => { part("rich").value(value); return true; } };
 		});
+	return text;
+}
+
+function compile(source, shown) {
+	const more = withValue(source);
+	try {
+		if (more !== undefined)
+			return asFunction(more, shown);
+	} catch {} // a module, or wrong: the text itself will tell
+	try {
+		return asFunction(source, shown);
 	} catch (error) {
-		if (!shown.script && isModule(source))
+		if (!shown.script && isModule(source)) {
+			shown.text = more;
 			return undefined;
+		}
 		shown.line = lineOf(error);
 		error.stack = withoutRunner(error.stack);
 		throw error;
@@ -196,36 +248,55 @@ function block(stream) {
 	stream._handle?.setBlocking?.(true);
 }
 
-// compileFunction needs a constant that is called experimental to give the code an import() like any other's; the
-// warning about it, once in a process, is not the code's business.
+// The code gets an import() like any other's from a constant that node calls experimental, and its types are taken off by
+// a function that node calls so. What node warns of there is not the code's business.
 function withoutWarning() {
 	const { emitWarning } = process;
 	process.emitWarning = function (text, ...more) {
-		if (!String(text).startsWith("vm.USE_MAIN_CONTEXT_DEFAULT_LOADER"))
+		if (!/^(vm\.USE_MAIN_CONTEXT_DEFAULT_LOADER|stripTypeScriptTypes) /.test(text))
 			return Reflect.apply(emitWarning, this, [text, ...more]);
-		process.emitWarning = emitWarning;
 	};
 }
 
+// Types become blanks, so that lines and columns stay.
+function withoutTypes(source, shown) {
+	if (!Module.stripTypeScriptTypes) {
+		const error = new Error(`TypeScript needs node 22.13 or later; this is node ${process.versions.node}`);
+		error.name = "Unsupported";
+		error.stack = `${error.name}: ${error.message}`;
+		throw error;
+	}
+	try {
+		return Module.stripTypeScriptTypes(source);
+	} catch (error) {
+		shown.line = lineOf(error);
+		error.stack = withoutRunner(error.stack);
+		throw error;
+	}
+}
+
 function main() {
-	const source = fs.readFileSync(file, "utf8");
-	const extension = path.extname(file);
+	const text = fs.readFileSync(file, "utf8");
+	const extension = path.extname(file).replace("ts", "js");
 	// Named like node's own [eval]: nothing in the working directory has this name.
-	const shown = { name: path.resolve(name || "[code].js"), source, script: extension === ".cjs", compiling: true };
+	const typed = extension !== path.extname(file), suffix = typed ? "ts" : "js";
+	const shown = { name: path.resolve(name || "[code]." + suffix), source: text, script: extension === ".cjs", compiling: true };
 	process.argv = [process.argv[0], file, ...args];
 	block(process.stdout);
 	block(process.stderr);
 	if (channel.socket)
 		process.on("uncaughtExceptionMonitor", (error, origin) => report(error, origin, shown));
+	lend("display", () => globalThis.display = part("rich").display);
 	withoutWarning();
-	const run = extension === ".mjs" ? undefined : compile(source, shown);
+	const source = typed ? withoutTypes(text, shown) : text;
+	const run = extension === ".mjs" ? void (shown.text = withValue(source)) : compile(source, shown);
 	if (run) {
 		shown.compiling = false;
 		runScript(run, shown);
 	} else {
 		if (!name)
-			shown.name = path.resolve("[code].mjs");
-		runModule(source, shown);
+			shown.name = path.resolve("[code].m" + suffix);
+		runModule(shown.text ?? source, shown);
 	}
 }
 
