@@ -17,7 +17,8 @@ static inline const char *kern_file_name(const struct kern_run *run, const char 
 
 	if (slash)
 		name = slash + 1;
-	if (!name || !*name || strlen(name) > 64 || name[0] == '.' || name[0] == '-' || name[strspn(name, letters)])
+	if (!name || !*name || strlen(name) > 64 || name[0] == '.' || name[0] == '-' || name[strspn(name, letters)] ||
+	    strncmp(name, "kern-", 5) == 0)
 		return standard;
 	return name;
 }
@@ -37,4 +38,21 @@ static inline int kern_add_args(const struct kern_run *run, struct kern_host *ho
 		if (host->add_arg(host, run->args[i]) < 0)
 			return -1;
 	return 0;
+}
+
+/* What kern-display in the plugin's run/ needs: to be found, the channel, and a file for its lock and its last number. */
+static inline int kern_lend_display(const struct kern_run *run, struct kern_host *host)
+{
+	char text[KERN_PATH_MAX];
+
+	if (!run->runner_dir)
+		return 0;
+	(void)snprintf(text, sizeof(text), "%d", run->result_fd);
+	if (host->set_env(host, "KERN_RESULT_FD", text) < 0)
+		return -1;
+	(void)snprintf(text, sizeof(text), "%s:%s", run->path, run->runner_dir);
+	if (host->set_env(host, "PATH", text) < 0)
+		return -1;
+	(void)snprintf(text, sizeof(text), "%s/kern-frames", run->code_dir);
+	return host->set_env(host, "KERN_RESULT_LOCK", text) < 0 ? -1 : host->add_file(host, "kern-frames", "", 0, 0600);
 }

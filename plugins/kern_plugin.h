@@ -60,6 +60,7 @@ struct kern_run {
 	const char *code_dir;	/* private directory of this call, where add_file puts files */
 	int result_fd;		/* number of the result channel in the box, or -1: there is none */
 	uint32_t flags;		/* KERN_RUN_*; unknown bits are ignored */
+	const char *path;	/* the variable PATH of the box, unless the request sets another */
 };
 /* The process is to serve cells that come over the result channel (plugins/README.md). There is no code yet: code_len is
  * 0, and the caller gave no words. Only for languages with KERN_CAN_KERNEL. */

@@ -76,6 +76,15 @@ static char *place_code(const struct kern_run *run, size_t *ret_len)
 	return code;
 }
 
+/* The interpreter; of a kernel also a program in the plugin's run/, which starts it. */
+static bool may_come_first(const char *word, const struct kern_run *run)
+{
+	size_t len = run->runner_dir ? strlen(run->runner_dir) : 0;
+
+	return strcmp(word, run->interpreter) == 0 ||
+	       ((run->flags & KERN_RUN_KERNEL) && len > 0 && strncmp(word, run->runner_dir, len) == 0 && word[len] == '/');
+}
+
 int ks_plugin_prepare(const struct ks_language *language, const struct kern_run *run, struct ks_prepared *ret,
 		      struct ks_error *err)
 {
@@ -101,7 +110,7 @@ int ks_plugin_prepare(const struct ks_language *language, const struct kern_run 
 		return -1;
 	if (said < 0)
 		return ks_fail(err, KS_E_PLUGIN_ERROR, "plugin %s refused the call without a reason", plugin->api.name);
-	if (prepared.argc == 0 || strcmp(prepared.argv[0], run->interpreter) != 0)
+	if (prepared.argc == 0 || !may_come_first(prepared.argv[0], &call))
 		return ks_fail(err, KS_E_PLUGIN_ERROR, "plugin %s: the first word is not the interpreter",
 			       plugin->api.name);
 	*ret = prepared;

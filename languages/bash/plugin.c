@@ -9,7 +9,7 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 
 	(void)self;
 	if (kern_place_code(run, host, kern_file_name(run, "main.sh"), path) < 0 ||
-	    host->add_arg(host, run->interpreter) < 0 || host->add_arg(host, path) < 0)
+	    host->add_arg(host, run->interpreter) < 0 || host->add_arg(host, path) < 0 || kern_lend_display(run, host) < 0)
 		return -1;
 	return kern_add_args(run, host);
 }
@@ -17,6 +17,7 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 static const char *const programs[] = { "bash", NULL };
 static const struct kern_language language = {
 	.size = sizeof(language),
+	.flags = KERN_CAN_RICH,
 	.name = "bash",
 	.programs = programs,
 	.file_name = "main.sh",

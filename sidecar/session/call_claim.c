@@ -92,6 +92,7 @@ static int prepare(struct ks_call *call, struct ks_prepared *prepared, struct ks
 		.arg_count = params->args.count,
 		.runner_dir = call->language->plugin->runner_dir ? runner_dir : NULL,
 		.code_dir = KS_CODE_DIR,
+		.path = KS_BOX_PATH,
 		.result_fd = call->language->api.flags & KERN_CAN_RICH ? RESULT_FD : -1,
 		.flags = ks_call_is_host(call) ? KERN_RUN_KERNEL : 0,
 	};

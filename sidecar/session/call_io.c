@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "box/msg.h"
@@ -21,7 +22,8 @@ static int open_null(int *ret_fd, struct ks_error *err)
 	return *ret_fd < 0 ? ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot open /dev/null") : 0;
 }
 
-/* Our end never blocks; the box's is an ordinary pipe end. */
+/* Our end never blocks; the box's is an ordinary pipe end. When we are root the box has another uid: what opens /dev/stderr
+ * opens the pipe anew and is checked. A pipe has no name but in /proc of those who hold it, so others gain nothing. */
 static int make_pipe(int *ret_ours, int *ret_theirs, bool ours_reads, struct ks_error *err)
 {
 	int pair[2];
@@ -31,6 +33,7 @@ static int make_pipe(int *ret_ours, int *ret_theirs, bool ours_reads, struct ks_
 	*ret_ours = pair[ours_reads ? 0 : 1];
 	*ret_theirs = pair[ours_reads ? 1 : 0];
 	(void)fcntl(*ret_ours, F_SETFL, O_NONBLOCK);
+	(void)fchmod(*ret_theirs, 0666);
 	return 0;
 }
 
