@@ -45,7 +45,7 @@ static inline int kern_lend_display(const struct kern_run *run, struct kern_host
 {
 	char text[KERN_PATH_MAX];
 
-	if (!run->runner_dir)
+	if (!run->runner_dir || run->result_fd < 0)
 		return 0;
 	(void)snprintf(text, sizeof(text), "%d", run->result_fd);
 	if (host->set_env(host, "KERN_RESULT_FD", text) < 0)

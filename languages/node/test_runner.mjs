@@ -317,7 +317,3 @@ test("TypeScript where it cannot", { skip: !noTypes && "it can" }, () => {
 	assert.match(done.err, /TypeScript needs node 22.13 or later/);
 });
 
-test("a chain of causes", () => {
-	const done = run("throw new Error('a', { cause: new TypeError('b', { cause: 'c' }) })");
-	assert.equal(value(error(done), "cause"), "TypeError: b\ncaused by Error: c");
-});

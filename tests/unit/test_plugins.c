@@ -39,10 +39,10 @@ static void test_four_languages(void **state)
 		uint32_t flags;
 		bool runner;
 	} want[] = {
-		{ "bash", "bash", "main.sh", 0, false },
+		{ "bash", "bash", "main.sh", KERN_CAN_RICH, true },
 		{ "node", "node", "main.js", KERN_CAN_RICH, true },
 		{ "python", "python3", "main.py", KERN_CAN_RICH | KERN_CAN_KERNEL | KERN_CAN_INTERRUPT, true },
-		{ "sh", "sh", "main.sh", 0, false },
+		{ "sh", "sh", "main.sh", KERN_CAN_RICH, true },
 	};
 	struct ks_plugins *plugins = load(KS_BUILD_DIR "/languages", NULL);
 	const struct ks_language *language = NULL;
