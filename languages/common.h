@@ -56,3 +56,22 @@ static inline int kern_lend_display(const struct kern_run *run, struct kern_host
 	(void)snprintf(text, sizeof(text), "%s/kern-frames", run->code_dir);
 	return host->set_env(host, "KERN_RESULT_LOCK", text) < 0 ? -1 : host->add_file(host, "kern-frames", "", 0, 0600);
 }
+
+#define KERN_CELLS_RESULT_FD "250" /* the channel of what kern-cells starts: programs/cells.c */
+
+/* A kernel whose interpreter cannot receive descriptors: kern-cells in the plugin's run/ starts `words`. */
+static inline int kern_add_cells(const struct kern_run *run, struct kern_host *host, const char *const *words, size_t count)
+{
+	char text[KERN_PATH_MAX];
+
+	(void)snprintf(text, sizeof(text), "%s/kern-cells", run->runner_dir);
+	if (host->add_arg(host, text) < 0)
+		return -1;
+	(void)snprintf(text, sizeof(text), "%d", run->result_fd);
+	if (host->add_arg(host, text) < 0)
+		return -1;
+	for (size_t i = 0; i < count; i++)
+		if (host->add_arg(host, words[i]) < 0)
+			return -1;
+	return 0;
+}

@@ -35,6 +35,10 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 	if (snprintf(runner, sizeof(runner), "%s/runner.cjs", run->runner_dir) >= (int)sizeof(runner))
 		return host->fail(host, NULL, "the path of the runner is too long");
 	(void)snprintf(fd, sizeof(fd), "%d", run->result_fd);
+	if (run->flags & KERN_RUN_KERNEL) {
+		const char *const words[] = { run->interpreter, runner, KERN_CELLS_RESULT_FD };
+		return kern_add_cells(run, host, words, sizeof(words) / sizeof(words[0]));
+	}
 	if (kern_place_code(run, host, name, path) < 0)
 		return -1;
 	const char *const words[] = { run->interpreter, runner, fd, run->filename ? run->filename : "", path };
@@ -49,7 +53,8 @@ static const char *const aliases[] = { "javascript", "js", NULL };
 static const char *const typescript_aliases[] = { "ts", NULL };
 static const struct kern_language node = {
 	.size = sizeof(node),
-	.flags = KERN_CAN_RICH,
+	/* a cell is taken apart by the parser */
+	.flags = KERN_CAN_RICH | (KS_NODE_PARSER ? KERN_CAN_KERNEL | KERN_CAN_INTERRUPT : 0),
 	.name = "node",
 	.programs = programs,
 	.file_name = "main.js",

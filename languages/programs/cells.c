@@ -5,8 +5,10 @@
  *         <-- frames, numbered anew; states --------------               <-- words, on 251; frames, on 250 ------
  *
  * The interpreter is told paths, /proc/PID/fd/N, that it can open. Words are lines: "cell NUMBER STDOUT STDERR CODE NAME" to
- * it; "ready", "begin" and "done STATUS [EXIT]" from it. An interrupt reaches its process group, and only between "begin" and
- * "done", so that none hits a later cell. It ends as the interpreter has ended. */
+ * it; "ready", "begin", "pause" and "done STATUS [EXIT]" from it. Between "begin" and "pause" an interrupt reaches its process
+ * group, one; at other times it waits for the next "begin" of the cell. "pause" is answered on 250, by an ack of frame 0 whose
+ * offset counts the interrupts since "begin": so it can wait for one that is still on its way, and none hits it when it is not
+ * prepared, nor a later cell. It ends as the interpreter has ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -32,7 +34,8 @@ static struct {
 	pid_t child;
 	int cell_fds[3];
 	uint32_t cell;
-	bool busy, begun, interrupted;
+	enum { NO_CELL, SENT, BEGUN, HIT, PAUSED } state;
+	bool interrupted; /* at another time */
 	uint32_t id, child_id; /* of the newest frame: as the host, and as the interpreter counts */
 	char line[LINE_MAX_BYTES];
 	size_t line_len;
@@ -112,6 +115,7 @@ static bool pass_frame(void)
 static void interrupt(void)
 {
 	cells.interrupted = false;
+	cells.state = HIT;
 	(void)kill(-cells.child, SIGINT);
 }
 
@@ -144,8 +148,8 @@ static void start_cell(const uint8_t *frame, size_t len, const int fds[3])
 	}
 	memcpy(cells.cell_fds, fds, sizeof(cells.cell_fds));
 	cells.cell = get32(frame + 8);
-	cells.busy = true;
-	cells.begun = cells.interrupted = false;
+	cells.state = SENT;
+	cells.interrupted = false;
 	int n = snprintf(line, sizeof(line), "cell %u /proc/%d/fd/%d /proc/%d/fd/%d /proc/%d/fd/%d %s\n", cells.cell, me, fds[0], me, fds[1],
 			 me, fds[2], name);
 	send_word(line, (size_t)n);
@@ -184,17 +188,23 @@ static void take_word(char *line)
 		return;
 	if (strcmp(word, "ready") == 0) {
 		tell("ready", NULL, NULL);
-	} else if (strcmp(word, "begin") == 0 && cells.busy) {
+	} else if (strcmp(word, "begin") == 0 && cells.state != NO_CELL) {
 		close_cell(); /* it has opened them */
-		cells.begun = true;
+		cells.state = BEGUN;
 		if (cells.interrupted)
 			interrupt();
-	} else if (strcmp(word, "done") == 0 && cells.busy) {
+	} else if (strcmp(word, "pause") == 0) {
+		uint8_t answer[FRAME_HEADER];
+		frame_header(answer, FRAME_ACK, cells.cell, 0, 0, cells.state == HIT);
+		if (cells.state != NO_CELL)
+			cells.state = PAUSED;
+		(void)send(cells.results, answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
+	} else if (strcmp(word, "done") == 0 && cells.state != NO_CELL && cells.state != BEGUN) {
 		const char *status = strtok(NULL, " ");
 		while (pass_frame())
 			;
 		close_cell();
-		cells.busy = false;
+		cells.state = NO_CELL;
 		tell("done", status ? status : "error", strtok(NULL, " "));
 	}
 }
@@ -243,10 +253,10 @@ static void from_signals(void)
 
 	if (read(cells.signals, &info, sizeof(info)) != sizeof(info))
 		return;
-	if (info.ssi_signo == SIGINT && cells.busy && cells.begun)
+	if (info.ssi_signo == SIGINT && cells.state == BEGUN)
 		interrupt();
 	else if (info.ssi_signo == SIGINT)
-		cells.interrupted = cells.busy;
+		cells.interrupted = cells.state == SENT || cells.state == PAUSED;
 	else if (waitpid(cells.child, &status, WNOHANG) == cells.child)
 		end_as(status);
 }

@@ -1,3 +1,4 @@
+// runner.cjs RESULT_FD: a kernel (kernel.cjs).
 // runner.cjs RESULT_FD NAME FILE ARGS...: runs FILE as node would run it in the working directory, and reports an error
 // that nobody caught. FILE lies in a private directory; require, import and relative paths count from the working
 // directory. README.md has the rules that it follows.
@@ -21,6 +22,18 @@ function identity(fd) {
 		return found.isSocket() ? `${found.dev}:${found.ino}` : undefined;
 	} catch {
 		return undefined;
+	}
+}
+
+// libuv does not read again when a signal comes meanwhile.
+function receive(buffer) {
+	for (;;) {
+		try {
+			return fs.readSync(channel.fd, buffer);
+		} catch (error) {
+			if (error.code !== "EINTR")
+				throw error;
+		}
 	}
 }
 
@@ -50,7 +63,7 @@ function send(type, parts) {
 		}
 		const reply = Buffer.alloc(24);
 		let length;
-		while ((length = fs.readSync(channel.fd, reply)) === 24 && reply.readUInt32LE(12) !== id);
+		while ((length = receive(reply)) === 24 && reply.readUInt32LE(12) !== id);
 		if (length === 24)
 			return true;
 	} catch {}
@@ -66,7 +79,8 @@ function part(name) {
 	return parts[name] ??= require(here + name + ".cjs")(shared);
 }
 
-const shared = { DISPLAY, UPDATE, CLEAR, ERROR, VALUE, channel, send, part, described, here };
+const lines = new Map(); // of the newest cells of a kernel, by their names
+const shared = { DISPLAY, UPDATE, CLEAR, ERROR, VALUE, channel, send, receive, part, described, here, lines, report: reportOfCell };
 
 // On the global object until the code puts its own there.
 function lend(name, get) {
@@ -99,9 +113,7 @@ function described(error) {
 }
 
 function report(error, origin, shown) {
-	const [title, message, stack, cause] = described(error);
-	const lines = shown.source.split("\n");
-	const frames = stack.split("\n").map(position).filter(Boolean).slice(0, 90).reverse();
+	const frames = described(error)[2].split("\n").map(position).filter(Boolean).slice(0, 90).reverse();
 	let phase = origin === "unhandledRejection" && error !== shown.failure ? "unhandled_rejection" : "run";
 	// An ES module is compiled after we have let go of it: then no line of its own is on the stack.
 	if (shown.compiling || (error === shown.failure && error instanceof SyntaxError && frames.length === 0)) {
@@ -109,15 +121,28 @@ function report(error, origin, shown) {
 		if (shown.line)
 			frames.push([shown.line, 0, shown.name, ""]);
 	}
-	const parts = [["name", (title || "Error").slice(0, 256)], ["message", message.slice(0, 8192)]];
-	parts.push(["phase", phase]);
+	lines.set(shown.name, shown.source.split("\n"));
+	sendError(error, phase, frames);
+}
+
+// SyntaxErrors of a cell have their place only in front of their stack.
+function reportOfCell(error, phase, name, clean) {
+	const frames = described(error)[2].split("\n").map(position).filter(Boolean).slice(0, 90).reverse();
+	if (phase === "compile")
+		frames.push([lineOf(error), 0, name, ""]);
+	sendError(error, phase, frames, clean);
+}
+
+function sendError(error, phase, frames, clean = (stack) => stack) {
+	const [title, message, stack, cause] = described(error);
+	const parts = [["name", (title || "Error").slice(0, 256)], ["message", message.slice(0, 8192)], ["phase", phase]];
 	for (const frame of frames) {
-		const text = frame[2] === shown.name ? lines[frame[0] - 1] ?? "" : "";
+		const text = lines.get(frame[2])?.[frame[0] - 1] ?? "";
 		const fields = [...frame, text].map((field) => String(field).replaceAll("\0", "").slice(0, 4096));
 		parts.push(["frame", fields.join("\0")]);
 	}
 	if (stack)
-		parts.push(["traceback", stack.slice(0, 16384)]);
+		parts.push(["traceback", clean(stack).slice(0, 16384)]);
 	for (let deep = 0, at = cause; at !== undefined && deep < 8; deep++) {
 		const [name, text, , next] = described(at);
 		parts.push(["cause", ""], ["name", (name || "Error").slice(0, 256)], ["message", text.slice(0, 8192)]);
@@ -276,18 +301,25 @@ function withoutTypes(source, shown) {
 }
 
 function main() {
+	block(process.stdout);
+	block(process.stderr);
+	lend("display", () => globalThis.display = part("rich").display);
+	withoutWarning();
+	if (file === undefined)
+		part("kernel").start();
+	else
+		runFile();
+}
+
+function runFile() {
 	const text = fs.readFileSync(file, "utf8");
 	const extension = path.extname(file).replace("ts", "js");
 	// Named like node's own [eval]: nothing in the working directory has this name.
 	const typed = extension !== path.extname(file), suffix = typed ? "ts" : "js";
 	const shown = { name: path.resolve(name || "[code]." + suffix), source: text, script: extension === ".cjs", compiling: true };
 	process.argv = [process.argv[0], file, ...args];
-	block(process.stdout);
-	block(process.stderr);
 	if (channel.socket)
 		process.on("uncaughtExceptionMonitor", (error, origin) => report(error, origin, shown));
-	lend("display", () => globalThis.display = part("rich").display);
-	withoutWarning();
 	const source = typed ? withoutTypes(text, shown) : text;
 	const run = extension === ".mjs" ? void (shown.text = withValue(source)) : compile(source, shown);
 	if (run) {
