@@ -81,7 +81,7 @@ static const struct ks_method methods[] = {
 		    KS_E_CANCELLED),
 	     .text = "Packs the workspace into an archive; runs go on meanwhile."),
 	CALL("session/restore", &ks_session_restore_params, &ks_session_restore_result, WORK, NOW,
-	     ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_LIMIT, KS_E_GONE, HOST_FILE_ERRORS, KS_E_ARCHIVE_REFUSED, KS_E_CHANGED, KS_E_NO_SPACE,
+	     ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_LIMIT, KS_E_BUSY, KS_E_START_FAILED, KS_E_GONE, HOST_FILE_ERRORS, KS_E_ARCHIVE_REFUSED, KS_E_CHANGED, KS_E_NO_SPACE,
 		    KS_E_CANCELLED),
 	     .text = "Replaces the workspace by an archive's content; exclusive with runs."),
 	EVENT("session/closed", &ks_session_closed, CONTROL, NOW,

@@ -1,4 +1,6 @@
 #include "session/archive.h"
+#include "session/deps.h"
+#include "session/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -203,6 +205,27 @@ static void on_extracting(struct ks_job *job, int64_t done, int64_t total)
 		restore->progress(restore, 2 * done < total ? "verify" : "extract", done, total);
 }
 
+static void on_reopened(void *arg, const struct ks_error *err)
+{
+	struct ks_restore *restore = arg;
+
+	if (err) /* the workspace has been replaced, and later calls cannot see its packages: nothing can take that back */
+		restore->error = *err;
+	step(restore, KS_RESTORE_SWEEPING);
+}
+
+/* Packages are mounted over themselves in the template: those of the archive need another one. */
+static void reopen(struct ks_restore *restore)
+{
+	struct ks_error err;
+
+	restore->stage = KS_RESTORE_REOPENING;
+	if (restore->session->state != KS_SESSION_OPEN || !ks_deps_look_again(restore->session))
+		step(restore, KS_RESTORE_SWEEPING);
+	else if (ks_session_reopen(restore->session, on_reopened, restore, &err) < 0)
+		on_reopened(restore, &err);
+}
+
 static void on_restore_task(struct ks_task *task, struct ks_unpack *result, const struct ks_error *err)
 {
 	struct ks_restore *restore = restore_of(task);
@@ -221,7 +244,10 @@ static void on_restore_task(struct ks_task *task, struct ks_unpack *result, cons
 		if (!ks_unpack_end(result))
 			(void)ks_fail(&restore->error, KS_E_INTERNAL, "the worker's result is damaged");
 	}
-	step(restore, restore->stage == KS_RESTORE_EXTRACTING && !restore->error.reason ? KS_RESTORE_SWAPPING : KS_RESTORE_SWEEPING);
+	if (restore->stage == KS_RESTORE_SWAPPING && !restore->error.reason)
+		reopen(restore);
+	else
+		step(restore, restore->stage == KS_RESTORE_EXTRACTING && !restore->error.reason ? KS_RESTORE_SWAPPING : KS_RESTORE_SWEEPING);
 }
 
 static void pack_extract(struct ks_restore *restore)
@@ -300,6 +326,10 @@ static void on_grant(struct ks_exclusive *exclusive)
 	struct ks_restore *restore = KS_ENTRY(exclusive, struct ks_restore, exclusive);
 	struct ks_error err;
 
+	if (ks_kernels_closed(restore->session, &err) < 0) {
+		stop(restore, &err);
+		return;
+	}
 	if (restore->path) {
 		step(restore, KS_RESTORE_EXTRACTING);
 		return;
@@ -331,6 +361,7 @@ void ks_restore_cancel(struct ks_restore *restore)
 		ks_files_cancel(&restore->task);
 		return;
 	case KS_RESTORE_SWAPPING:
+	case KS_RESTORE_REOPENING:
 	case KS_RESTORE_SWEEPING:
 		return;
 	}

@@ -35,7 +35,8 @@ void ks_snapshot_free(struct ks_snapshot *snapshot); /* what it holds; after `do
 
 /* ---- restore ---- */
 
-enum ks_restore_stage { KS_RESTORE_WAITING, KS_RESTORE_COPYING, KS_RESTORE_EXTRACTING, KS_RESTORE_SWAPPING, KS_RESTORE_SWEEPING };
+enum ks_restore_stage { KS_RESTORE_WAITING, KS_RESTORE_COPYING, KS_RESTORE_EXTRACTING, KS_RESTORE_SWAPPING, KS_RESTORE_REOPENING,
+			KS_RESTORE_SWEEPING };
 
 struct ks_restore {
 	/* the caller's */

@@ -40,6 +40,18 @@ void ks_deps_find(struct ks_session *session)
 		ks_session_add_note(session, "deps_ignored", KS_DEPS_NAME " of the workspace is no plain directory: it is not used");
 }
 
+bool ks_deps_look_again(struct ks_session *session)
+{
+	const struct ks_deps before = session->deps;
+	struct stat st;
+
+	session->deps.present = false;
+	if (look(session, KS_DEPS_NAME, &st) == 0)
+		know(session, &st);
+	return session->deps.present != before.present ||
+	       (before.present && (before.identity.st_dev != st.st_dev || before.identity.st_ino != st.st_ino));
+}
+
 int ks_deps_changed(struct ks_session *session, const struct stat *tree, struct ks_error *err)
 {
 	struct stat st;

@@ -413,6 +413,18 @@ struct ks_kernel *ks_kernel_find(struct ks_core *core, const char *id, struct ks
 	return NULL;
 }
 
+int ks_kernels_closed(const struct ks_session *session, struct ks_error *err)
+{
+	for (struct ks_list *n = session->core->kernels.next; n != &session->core->kernels; n = n->next) {
+		const struct ks_kernel *kernel = KS_ENTRY(n, struct ks_kernel, node);
+		if (kernel->session != session)
+			continue;
+		(void)ks_fail_at(err, KS_E_BUSY, "/sessionId", "kernel %s of this session is open", kernel->id);
+		return ks_error_hint(err, "close it, set up, and open it again: then it sees the packages");
+	}
+	return 0;
+}
+
 static int check_open(struct ks_session *session, const struct ks_kernel_open_params *params, const struct ks_language **ret,
 		      struct ks_error *err)
 {

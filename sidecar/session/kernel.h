@@ -62,6 +62,8 @@ int ks_kernel_restart(struct ks_kernel *kernel, void (*opened)(void *arg, struct
 bool ks_kernel_interrupt(struct ks_kernel *kernel, const char *run_id);
 /* NULL with err at /kernelId. */
 struct ks_kernel *ks_kernel_find(struct ks_core *core, const char *id, struct ks_error *err);
+/* For what exchanges the session's template: a kernel lives in it, and runs for as long as its owner likes. -1: busy, at /sessionId. */
+int ks_kernels_closed(const struct ks_session *session, struct ks_error *err);
 const char *ks_kernel_state_name(enum ks_kernel_state state);
 
 /* ---- for call.c ---- */

@@ -322,23 +322,10 @@ void ks_setup_cancel(struct ks_setup *setup)
 	} /* else it is too late: what was installed takes its place */
 }
 
-/* A kernel lives in a template that would go, and runs for as long as its owner likes. */
-static int check_kernels(const struct ks_session *session, struct ks_error *err)
-{
-	for (struct ks_list *n = session->core->kernels.next; n != &session->core->kernels; n = n->next) {
-		const struct ks_kernel *kernel = KS_ENTRY(n, struct ks_kernel, node);
-		if (kernel->session != session)
-			continue;
-		(void)ks_fail_at(err, KS_E_BUSY, "/sessionId", "kernel %s of this session is open", kernel->id);
-		return ks_error_hint(err, "close it, set up, and open it again: then it sees the packages");
-	}
-	return 0;
-}
-
 static int check(const struct ks_session *session, struct ks_error *err)
 {
 	if (!session->untrusted)
-		return check_kernels(session, err);
+		return ks_kernels_closed(session, err);
 	(void)ks_fail(err, KS_E_SETUP_FAILED, "a setup has the network on, which securityProfile untrusted does not allow");
 	return ks_error_hint(err, "set up the workspace in another session, then open this one on it");
 }

@@ -528,3 +528,26 @@ def test_worker_dies(client, workspace, place):
             os.kill(int(pid), 9)
     refused(future.error(), "internal")
     assert archives.listing(path) == before
+
+
+# ---- packages and kernels
+
+
+def test_packages_come_with_the_archive(client):
+    """Later calls see those of the archive, read-only, and none when it has none."""
+    session = client.open()
+    restore(client, session, packed(entry(b".deps/brought.py", b"value = 41")))
+    assert client.code("import brought; print(brought.value)", sessionId=session)["stdout"] == "41\n"
+    assert client.run("touch", "/workspace/.deps/more", sessionId=session)["exitCode"] != 0
+    restore(client, session, packed(entry(b".deps/brought.py", b"value = 42")))
+    assert client.code("import brought; print(brought.value)", sessionId=session)["stdout"] == "42\n"
+    restore(client, session, packed(entry(b"plain")))
+    assert client.code("import brought", sessionId=session)["error"]["name"] == "ModuleNotFoundError"
+
+
+def test_not_while_a_kernel_is_open(client):
+    session = client.open()
+    kernel = client.call("kernel/open", {"sessionId": session})["kernelId"]
+    refused(restore_fails(client, session, packed(entry(b"plain"))), "busy", "/sessionId")
+    client.call("kernel/close", {"kernelId": kernel})
+    restore(client, session, packed(entry(b"plain")))
