@@ -28,7 +28,7 @@ void ks_call_add_note(struct ks_call *call, const char *code, const char *fmt, .
 /* ---- memory ---- */
 
 /* Once it is forgotten, and no uv handle, no process of its box and no template of its own is left. */
-static void free_if_over(struct ks_call *call)
+void ks_call_free_if_over(struct ks_call *call)
 {
 	if (!call->forgotten || call->handles > 0 || call->box || call->own_group)
 		return;
@@ -43,7 +43,7 @@ void ks_call_let_go(struct ks_call *call)
 {
 	call->forgotten = true;
 	ks_list_append(&call->core->forgotten, &call->node);
-	free_if_over(call);
+	ks_call_free_if_over(call);
 }
 
 void ks_call_handle_closed(uv_handle_t *handle)
@@ -51,7 +51,7 @@ void ks_call_handle_closed(uv_handle_t *handle)
 	struct ks_call *call = handle->data;
 
 	call->handles--;
-	free_if_over(call);
+	ks_call_free_if_over(call);
 }
 
 void ks_call_forget(struct ks_call *call)
@@ -422,7 +422,7 @@ static void own_group_ended(void *arg)
 	struct ks_call *call = arg;
 
 	call->own_group = NULL;
-	free_if_over(call);
+	ks_call_free_if_over(call);
 }
 
 static const struct ks_group_ops own_group_ops = { own_group_ready, own_group_failed, own_group_ended };

@@ -18,6 +18,7 @@ void ks_call_fail(struct ks_call *call, const struct ks_error *err);
 void ks_call_leave(struct ks_call *call);
 /* It is in no list, and nobody asks for it any more. */
 void ks_call_let_go(struct ks_call *call);
+void ks_call_free_if_over(struct ks_call *call); /* if it is forgotten, and nothing of it is left */
 void ks_call_forget(struct ks_call *call); /* a finished one */
 /* Nothing is asked of the loop any more. */
 void ks_call_stop(struct ks_call *call);

@@ -219,6 +219,7 @@ void ks_calls_forget_all(struct ks_core *core)
 			}
 			call->box = NULL; /* their ends will not be told any more */
 			call->own_group = NULL;
-			ks_call_let_go(call);
+			call->forgotten = true; /* in no list: the loop ends, and its memory goes with its last handle */
+			ks_call_free_if_over(call);
 		}
 }
