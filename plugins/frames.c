@@ -37,7 +37,7 @@ static const char *read_header(const uint8_t *p, size_t len, struct header *ret)
 		return "a datagram that is too long";
 	if (get32(p) != MAGIC || p[4] != VERSION)
 		return "not a frame of version 1";
-	if (p[5] == 0 || p[5] == KS_FRAME_ACK || p[5] == KS_FRAME_CELL || p[5] == KS_FRAME_REPLY)
+	if (p[5] == 0 || p[5] == KS_FRAME_ACK || p[5] == KS_FRAME_CELL)
 		return "a type that the box may not send";
 	if (get16(p + 6) != 0)
 		return "unknown flags";

@@ -20,8 +20,6 @@
 /* Types that kern_plugin.h does not need to know. */
 #define KS_FRAME_ACK 7u	  /* from the host only */
 #define KS_FRAME_CELL 8u  /* from the host only: run this; descriptors beside it: stdout, stderr, the code */
-#define KS_FRAME_ASK 9u	  /* from the box: the code wants a line of input */
-#define KS_FRAME_REPLY 10u /* from the host only: that line */
 
 enum ks_frames_status {
 	KS_FRAMES_MORE,	    /* the datagram was a piece of a frame that is not complete yet */

@@ -422,7 +422,7 @@ void ks_box_usage(const struct ks_box *box, struct ks_box_end *ret)
 	memset(&ret->leaf, 0xff, sizeof(ret->leaf)); /* all -1: unknown */
 	if (box->leaf)
 		ks_leaf_facts(box->leaf, &ret->leaf);
-	if (box->main_pidfd >= 0)
+	if (ret->leaf.cpu_user_us < 0 && box->main_pidfd >= 0)
 		read_process(box->main_pidfd, ret);
 }
 

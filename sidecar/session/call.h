@@ -95,7 +95,7 @@ struct ks_call {
 	bool throwaway;
 	/* kernel.h: NULL; else the process of a kernel, or (cell) one of its cells */
 	struct ks_kernel *kernel;
-	bool cell, allow_input, interrupted, killed;
+	bool cell;
 	uint32_t number;  /* of the cell, on the channel */
 	int64_t execution;
 	int stops;	  /* what was done to end it: SIGINT, SIGINT, SIGKILL */
@@ -127,7 +127,7 @@ struct ks_call {
 	struct ks_frames frames;
 	struct ks_results results;
 	struct ks_call_images images;
-	bool channel_open, channel_was_closed;
+	bool channel_lost; /* the process lives on without it */
 	bool cancelled, timed_out, box_ended, box_gone, overdue, decided;
 	int64_t made_us, started_us, finished_us;
 	int looks; /* at the workspace that have to end before the call goes on */

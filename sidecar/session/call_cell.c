@@ -109,6 +109,7 @@ void ks_call_cell_lost(struct ks_call *cell, const struct ks_call *host)
 	cell->escape = host->escape;
 	cell->frames.limit = host->frames.limit;
 	cell->frames.corrupt = host->frames.corrupt;
+	cell->channel_lost = host->channel_lost;
 	cell->cell_status = KS_CELL_DEAD;
 	end_cell(cell, &box_end);
 }

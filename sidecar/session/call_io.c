@@ -47,7 +47,6 @@ static int connect_channel(struct ks_call *call, int *ret_theirs, struct ks_erro
 		return ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot make a result channel");
 	(void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
 	call->channel.fd = pair[0];
-	call->channel_open = true;
 	*ret_theirs = pair[1];
 	return 0;
 }
@@ -264,7 +263,6 @@ static void read_channel(struct ks_call *call)
 		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
 			return;
 		if (n <= 0) {
-			call->channel_was_closed = true;
 			close_channel(call);
 			if (call->kernel && call->state == KS_CALL_RUNNING)
 				ks_kernel_channel_lost(call->kernel);

@@ -182,7 +182,7 @@ static int start(struct ks_session *session, struct ks_task *task, bool exclusiv
 	task->exclusive = exclusive;
 	task->ticket = exclusive ? 0 : ks_gate_ticket(&session->gate);
 	task->worker = NULL;
-	task->pushed = task->cancelled = false;
+	task->pushed = false;
 	ks_list_append(&files->tasks, &task->node);
 	files->count++;
 	files->bytes += task->bytes;

@@ -21,7 +21,7 @@ struct ks_task {
 	struct ks_session *session;
 	struct ks_worker *worker; /* its own */
 	uint64_t ticket;
-	bool pushed, cancelled, exclusive;
+	bool pushed, exclusive;
 	size_t bytes;
 };
 

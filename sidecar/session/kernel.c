@@ -149,7 +149,7 @@ int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 	struct ks_kernel *kernel = cell->kernel;
 	struct ks_call *host = kernel->host;
 	KS_AUTOBUF struct ks_buf message = { 0 };
-	char name[32], flags[2] = { cell->allow_input ? '1' : '0', '\0' };
+	char name[32];
 	int fds[3] = { -1, -1, -1 };
 
 	if (!host || host->state != KS_CALL_RUNNING || kernel->cell)
@@ -162,7 +162,6 @@ int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 	const struct kern_part parts[] = {
 		{ "name", cell->params->filename ? cell->params->filename : name,
 		  strlen(cell->params->filename ? cell->params->filename : name) },
-		{ "input", flags, 1 },
 	};
 	ks_frames_write(KS_FRAME_CELL, cell->number, parts, KS_COUNT(parts), &message);
 	int rc = fds[2] < 0 ? -1 : message.failed ? ks_fail(err, KS_E_OVERLOADED, "out of memory") : 0;
@@ -196,7 +195,6 @@ static void on_insist(uv_timer_t *timer)
 	struct ks_kernel *kernel = cell->kernel;
 
 	if (++cell->stops > 2) {
-		cell->killed = true;
 		if (kernel->host)
 			ks_call_cancel(kernel->host);
 		return;
@@ -232,7 +230,6 @@ bool ks_kernel_interrupt(struct ks_kernel *kernel, const char *run_id)
 
 	if (!cell || cell->state != KS_CALL_RUNNING || (run_id && strcmp(cell->id, run_id) != 0))
 		return false;
-	cell->interrupted = true;
 	signal_host(kernel);
 	return true;
 }
@@ -305,6 +302,7 @@ static void on_lost(uv_timer_t *timer)
 	struct ks_call *host = timer->data;
 
 	ks_log(KS_LOG_INFO, "kernel_lost", "kernel %s has lost its channel, and is ended", host->kernel->id);
+	host->channel_lost = true;
 	ks_call_cancel(host);
 }
 

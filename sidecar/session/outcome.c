@@ -121,7 +121,8 @@ void ks_outcome_decide(struct ks_call *call)
 	if (call->box)
 		call->escape = *ks_box_escape(call->box);
 	o->start_us = call->started_us > call->made_us ? call->started_us - call->made_us : 0;
-	o->channel = call->frames.corrupt ? "corrupt" : call->frames.limit || call->results.limit ? "limit" : "ok";
+	o->channel = call->frames.corrupt ? "corrupt" : call->frames.limit || call->results.limit ? "limit" :
+		     call->channel_lost ? "closed" : "ok";
 	read_status(call);
 	name_fault(call);
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "beneath.h"
 #include "digest.h"
+#include "base/grow.h"
 #include "tree.h"
 
 #define OPEN_DIRS 16u /* directories kept open, by depth: a descent or return of that many levels needs no path */
@@ -46,24 +47,6 @@ struct ks_walk {
 	_Alignas(struct linux_dirent64) char buf[8192]; /* tmpfs needs milliseconds for 32 KiB of a directory with 100,000 names */
 };
 
-/* Doubles *cap of an array until it holds `want`. */
-static int grow(void *array_ptr, size_t *cap, size_t want, size_t item)
-{
-	void **array = array_ptr;
-	size_t more = *cap ? *cap : 64;
-
-	if (want <= *cap)
-		return 0;
-	while (more < want)
-		more *= 2;
-	void *p = realloc(*array, more * item);
-	if (!p)
-		return -ENOMEM;
-	*array = p;
-	*cap = more;
-	return 0;
-}
-
 /* A snapshot may be kept for as long as its call runs. */
 static void shrink(void *array_ptr, size_t *cap, size_t count, size_t item)
 {
@@ -97,8 +80,8 @@ static int add_entry(struct ks_walk *walk, const char *name, size_t len, enum ks
 		return ks_fail(err, KS_E_LIMIT, "a file name of %zu bytes", len);
 	if (tree->names_len + len + 1 > KS_TREE_MAX_NAME_BYTES)
 		return too_many(err, "bytes of names", KS_TREE_MAX_NAME_BYTES);
-	if (grow(&tree->entries, &tree->cap, tree->count + 1, sizeof(*tree->entries)) < 0 ||
-	    grow(&tree->names, &tree->names_cap, tree->names_len + len + 1, 1) < 0)
+	if (!ks_grow(&tree->entries, &tree->cap, tree->count + 1, sizeof(*tree->entries)) ||
+	    !ks_grow(&tree->names, &tree->names_cap, tree->names_len + len + 1, 1))
 		return no_memory(err);
 	tree->entries[tree->count] = (struct ks_tree_entry){
 		.dir = walk->dir,
@@ -121,7 +104,7 @@ static int add_dir(struct ks_walk *walk, const char *name, size_t len, struct ks
 		return -1;
 	struct ks_tree_entry *entry = &walk->tree->entries[dir];
 	entry->size = dir == 0 ? 0 : walk->tree->entries[walk->dir].size + 1;
-	if (grow(&walk->pending, &walk->pending_cap, walk->pending_len + 1, sizeof(*walk->pending)) < 0)
+	if (!ks_grow(&walk->pending, &walk->pending_cap, walk->pending_len + 1, sizeof(*walk->pending)))
 		return no_memory(err);
 	walk->pending[walk->pending_len++] = dir;
 	return 0;
@@ -165,7 +148,7 @@ static int hash_file(struct ks_walk *walk, struct ks_tree_entry *entry, const ch
 	walk->hash_bytes += (size_t)entry->size + HASH_FILE_COST;
 	if (ks_digest_file(walk->fd, name, KS_HASH_MAX_FILE, &digest) < 0)
 		return 0;
-	if (grow(&tree->hashes, &tree->hash_cap, tree->hash_count + 1, sizeof(*tree->hashes)) < 0)
+	if (!ks_grow(&tree->hashes, &tree->hash_cap, tree->hash_count + 1, sizeof(*tree->hashes)))
 		return no_memory(err);
 	memcpy(tree->hashes[tree->hash_count++], digest.sha256, sizeof(digest.sha256));
 	entry->hash = (uint32_t)tree->hash_count;

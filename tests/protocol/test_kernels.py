@@ -431,7 +431,7 @@ def test_forged_frames_end_the_kernel_and_nothing_else(kernel, frame):
 
 def test_a_closed_channel_ends_the_kernel(kernel):
     result = kernel.run("import os, time\nprint('first', flush=True)\nos.close(3)\ntime.sleep(10)")
-    assert (result["stdout"], result["cellStatus"]) == ("first\n", "dead")
+    assert (result["stdout"], result["cellStatus"], result["resultChannel"]) == ("first\n", "dead", "closed")
 
 
 def test_frames_of_a_former_cell_are_nobodys(kernel):
