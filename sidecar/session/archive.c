@@ -209,8 +209,16 @@ static void on_reopened(void *arg, const struct ks_error *err)
 {
 	struct ks_restore *restore = arg;
 
-	if (err) /* the workspace has been replaced, and later calls cannot see its packages: nothing can take that back */
+	struct ks_core *core = restore->session->core;
+
+	if (err) {
+		/* what was there is gone, and no call may run beside packages that it cannot see: the session ends */
 		restore->error = *err;
+		(void)ks_error_hint(&restore->error, "the workspace has been replaced, and the session is closed: open another one on it");
+		if (core->session_closed)
+			core->session_closed(core->session_closed_arg, restore->session->id, "template_failed");
+		ks_session_close(restore->session, NULL, NULL);
+	}
 	step(restore, KS_RESTORE_SWEEPING);
 }
 
