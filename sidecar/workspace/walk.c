@@ -6,13 +6,13 @@
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 
 #include "base/clock.h"
+#include "base/dents.h"
+#include "base/grow.h"
 #include "beneath.h"
 #include "digest.h"
-#include "base/grow.h"
 #include "tree.h"
 
 #define OPEN_DIRS 16u /* directories kept open, by depth: a descent or return of that many levels needs no path */
@@ -21,14 +21,6 @@
 #define HASH_FILE_COST 4096u	   /* what an open counts against it */
 #define MAX_PATH (2u << 20)	   /* of a directory that must be reopened */
 #define CHECK_EVERY 64u		   /* entries between looks at the clock */
-
-struct linux_dirent64 { /* getdents64(2) */
-	uint64_t d_ino;
-	int64_t d_off;
-	unsigned short d_reclen;
-	unsigned char d_type;
-	char d_name[];
-};
 
 struct ks_walk {
 	int root_fd;
@@ -44,7 +36,7 @@ struct ks_walk {
 	int fd; /* being read, -1 none; it belongs to open[] */
 	uint32_t dir;
 	size_t pos, len;
-	_Alignas(struct linux_dirent64) char buf[8192]; /* tmpfs needs milliseconds for 32 KiB of a directory with 100,000 names */
+	_Alignas(struct ks_dent) char buf[8192]; /* tmpfs needs milliseconds for 32 KiB of a directory with 100,000 names */
 };
 
 /* A snapshot may be kept for as long as its call runs. */
@@ -182,7 +174,7 @@ static bool is_skipped(const struct ks_walk *walk, const char *name)
 	       (strcmp(name, KS_SKIPPED_TOP_NAME) == 0 || strcmp(name, KS_STAGE_TOP_NAME) == 0);
 }
 
-static int take_entry(struct ks_walk *walk, const struct linux_dirent64 *d, struct ks_error *err)
+static int take_entry(struct ks_walk *walk, const struct ks_dent *d, struct ks_error *err)
 {
 	const char *name = d->d_name;
 	struct stat st;
@@ -266,13 +258,13 @@ static int miss_dir(struct ks_walk *walk, int error, struct ks_error *err)
 static int step(struct ks_walk *walk, bool *ret_slow, struct ks_error *err)
 {
 	if (walk->fd >= 0 && walk->pos < walk->len) {
-		const struct linux_dirent64 *d = (const void *)(walk->buf + walk->pos);
+		const struct ks_dent *d = (const void *)(walk->buf + walk->pos);
 		walk->pos += d->d_reclen;
 		return take_entry(walk, d, err);
 	}
 	*ret_slow = true;
 	if (walk->fd >= 0) {
-		long n = syscall(SYS_getdents64, walk->fd, walk->buf, sizeof(walk->buf));
+		long n = ks_getdents(walk->fd, walk->buf, sizeof(walk->buf));
 		if (n < 0)
 			return miss_dir(walk, errno, err);
 		walk->pos = 0;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 void ks_page_begin(struct ks_page *page, const char *after, size_t most)
 {
 	*page = (struct ks_page){ .after = after, .most = most };
@@ -48,18 +50,6 @@ static void settle(struct ks_page *page)
 	page->count = kept;
 }
 
-static bool grow(struct ks_page *page)
-{
-	const size_t cap = page->cap ? 2 * page->cap : 64;
-	struct ks_page_entry *more = realloc(page->entries, cap * sizeof(*more));
-
-	if (!more)
-		return false;
-	page->entries = more;
-	page->cap = cap;
-	return true;
-}
-
 void ks_page_add(struct ks_page *page, const char *name, bool below)
 {
 	const size_t len = strlen(name);
@@ -74,7 +64,7 @@ void ks_page_add(struct ks_page *page, const char *name, bool below)
 	/* after a cut the last one that was kept is a bound for all that come */
 	if (page->more && page->count >= page->most && strcmp(key, page->entries[page->most - 1].key) >= 0)
 		return;
-	if (page->count == page->cap && !grow(page)) {
+	if (!ks_grow(&page->entries, &page->cap, page->count + 1, sizeof(*page->entries))) {
 		page->failed = true;
 		return;
 	}

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
+#include "base/dents.h"
 #include "base/grow.h"
 #include "workspace/beneath.h"
 
@@ -14,14 +14,6 @@
 
 #define OPEN_DIRS 16u /* directories kept open, by depth: a return of that many levels needs no path */
 #define READ_NAMES ((size_t)64 << 10)
-
-struct linux_dirent64 { /* getdents64(2) */
-	uint64_t d_ino;
-	int64_t d_off;
-	unsigned short d_reclen;
-	unsigned char d_type;
-	char d_name[];
-};
 
 /* A directory is there twice: as a name, and with a slash behind it as the place for what is in it. */
 struct entry {
@@ -55,7 +47,7 @@ struct ks_visit {
 	char *last;	   /* the flag byte of the name that was just handed out, if it is a directory's */
 	bool begun;
 	char path[KS_VISIT_PATH + 1];
-	_Alignas(struct linux_dirent64) char buf[READ_NAMES];
+	_Alignas(struct ks_dent) char buf[READ_NAMES];
 };
 
 static int no_memory(struct ks_error *err)
@@ -149,7 +141,7 @@ static int add_name(struct ks_visit *visit, const char *name, int type, struct k
 }
 
 /* -1 for a name that is gone again. */
-static int type_of(int dir_fd, const struct linux_dirent64 *d)
+static int type_of(int dir_fd, const struct ks_dent *d)
 {
 	static const mode_t modes[] = { [DT_REG] = S_IFREG,   [DT_DIR] = S_IFDIR,   [DT_LNK] = S_IFLNK, [DT_FIFO] = S_IFIFO,
 					[DT_SOCK] = S_IFSOCK, [DT_CHR] = S_IFCHR, [DT_BLK] = S_IFBLK };
@@ -166,13 +158,13 @@ static int type_of(int dir_fd, const struct linux_dirent64 *d)
 static int read_names(struct ks_visit *visit, int fd, struct ks_error *err)
 {
 	for (;;) {
-		const long n = syscall(SYS_getdents64, fd, visit->buf, sizeof(visit->buf));
+		const long n = ks_getdents(fd, visit->buf, sizeof(visit->buf));
 		if (n < 0)
 			visit->unreadable++;
 		if (n <= 0)
 			return 0;
 		for (long at = 0; at < n;) {
-			const struct linux_dirent64 *d = (const void *)(visit->buf + at);
+			const struct ks_dent *d = (const void *)(visit->buf + at);
 			at += d->d_reclen;
 			if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
 				continue;
