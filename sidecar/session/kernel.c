@@ -44,17 +44,17 @@ static void on_tail_closed(uv_handle_t *handle)
 	struct ks_kernel_tail *tail = handle->data;
 	struct ks_kernel *kernel = tail->kernel;
 
-	tail->used = false;
+	free(tail);
 	kernel->handles--;
 	free_if_closed(kernel);
 }
 
 static void close_tail(struct ks_kernel_tail *tail)
 {
-	if (!tail->used || uv_is_closing((uv_handle_t *)&tail->poll))
-		return;
-	uv_close((uv_handle_t *)&tail->poll, on_tail_closed);
+	ks_list_remove(&tail->node);
+	tail->kernel->tail_count--;
 	ks_close(&tail->fd);
+	uv_close((uv_handle_t *)&tail->poll, on_tail_closed);
 }
 
 static void forget(struct ks_kernel *kernel)
@@ -62,8 +62,8 @@ static void forget(struct ks_kernel *kernel)
 	ks_list_remove(&kernel->node);
 	kernel->core->kernel_count--;
 	kernel->forgotten = true;
-	for (size_t i = 0; i < KS_KERNEL_TAILS; i++)
-		close_tail(&kernel->tails[i]);
+	while (!ks_list_empty(&kernel->tails))
+		close_tail(KS_ENTRY(kernel->tails.next, struct ks_kernel_tail, node));
 	free_if_closed(kernel);
 }
 
@@ -103,21 +103,22 @@ static void on_tail(uv_poll_t *poll, int status, int events)
 		close_tail(tail);
 }
 
-/* The process itself holds the newest pipes; what a cell has left running may hold older ones. */
-static void keep_tail(struct ks_kernel *kernel, int which, int *fd)
+/* The process itself holds the newest pipes; what a cell has left running may hold older ones, of which the oldest go. */
+static void keep_tail(struct ks_kernel *kernel, int which, int given)
 {
-	struct ks_kernel_tail *tail = &kernel->tails[kernel->next_tail++ % KS_KERNEL_TAILS];
+	KS_AUTOCLOSE int fd = given;
+	struct ks_kernel_tail *tail = fd < 0 || kernel->state == KS_KERNEL_DEAD ? NULL : calloc(1, sizeof(*tail));
 
-	if (*fd < 0 || kernel->state == KS_KERNEL_DEAD || tail->used) {
-		close_tail(tail); /* nobody reads the oldest any more; a place is free again with the next cell */
-		ks_close(fd);
+	if (!tail)
 		return;
-	}
-	*tail = (struct ks_kernel_tail){ .kernel = kernel, .which = which, .fd = KS_TAKE_FD(*fd), .used = true };
+	*tail = (struct ks_kernel_tail){ .kernel = kernel, .which = which, .fd = KS_TAKE_FD(fd) };
+	ks_list_append(&kernel->tails, &tail->node);
+	kernel->handles++;
 	(void)uv_poll_init(kernel->core->loop, &tail->poll, tail->fd);
 	tail->poll.data = tail;
-	kernel->handles++;
 	(void)uv_poll_start(&tail->poll, UV_READABLE | UV_DISCONNECT, on_tail);
+	if (++kernel->tail_count > KS_KERNEL_TAILS)
+		close_tail(KS_ENTRY(kernel->tails.next, struct ks_kernel_tail, node));
 }
 
 /* ---- cells ---- */
@@ -216,10 +217,8 @@ void ks_kernel_cell_left(struct ks_call *cell)
 	if (kernel->cell != cell)
 		return;
 	kernel->cell = NULL;
-	for (int i = 0; i < 2; i++) {
-		int fd = ks_call_take_output(cell, i);
-		keep_tail(kernel, i, &fd);
-	}
+	for (int i = 0; i < 2; i++)
+		keep_tail(kernel, i, ks_call_take_output(cell, i));
 	if (kernel->state == KS_KERNEL_BUSY)
 		set_state(kernel, KS_KERNEL_IDLE);
 }
@@ -470,6 +469,7 @@ int ks_kernel_open(struct ks_session *session, const struct ks_kernel_open_param
 		(void)snprintf(kernel->id, sizeof(kernel->id), "%s", params->kernel_id);
 	else
 		ks_core_make_handle(core, "kernel", kernel->id);
+	ks_list_init(&kernel->tails);
 	ks_list_append(&core->kernels, &kernel->node);
 	core->kernel_count++;
 	kernel->params.cwd = params->cwd ? strdup(params->cwd) : NULL;

@@ -9,16 +9,16 @@
 #define KS_KERNEL_CELLS_MAX 64	  /* that wait in one kernel */
 #define KS_KERNEL_INSIST_MS 500	  /* between the first SIGINT, the second, and SIGKILL */
 #define KS_KERNEL_LOST_MS 200	  /* a process without its channel has so long to end */
-#define KS_KERNEL_TAILS 8	  /* pipes of former cells that something still holds open; the oldest go */
+#define KS_KERNEL_TAILS 16	  /* pipes of former cells that something still holds open; the oldest go */
 
 enum ks_kernel_state { KS_KERNEL_STARTING, KS_KERNEL_IDLE, KS_KERNEL_BUSY, KS_KERNEL_DEAD };
 
 /* The pipe of a cell that has ended: what is written to it now belongs to no cell. */
 struct ks_kernel_tail {
+	struct ks_list node;
 	struct ks_kernel *kernel;
 	int which, fd;
 	uv_poll_t poll;
-	bool used;
 };
 
 struct ks_kernel {
@@ -34,8 +34,8 @@ struct ks_kernel {
 	uint32_t cells;		     /* started so far, in any process of this id: the number of the last one */
 	int64_t executions;	     /* of this process */
 	int64_t timeout_ms;
-	struct ks_kernel_tail tails[KS_KERNEL_TAILS];
-	unsigned next_tail;
+	struct ks_list tails; /* struct ks_kernel_tail, oldest first */
+	size_t tail_count;
 	int handles;
 	bool forgotten; /* freed when its handles are closed */
 	/* Who waits: for the start or restart, for the end. */

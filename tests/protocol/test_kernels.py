@@ -172,6 +172,16 @@ def test_late_output_belongs_to_no_cell(kernel):
     kernel.client.wait_for(lambda: kernel.between() == "late\n", "the late output")
 
 
+def test_many_children_that_stay(kernel):
+    """Each holds the pipes of its cell; those of the oldest are given up, the newest never."""
+    kernel.run("import subprocess, sys, threading, time")
+    for _ in range(20):
+        ok(kernel.run("subprocess.Popen(['sleep', '60']);"))
+    kernel.run("threading.Timer(0.3, lambda: print('still heard', flush=True)).start()")
+    kernel.client.wait_for(lambda: "still heard" in kernel.between(), "what the process itself says between cells")
+    ok(kernel.run("print('fine')"), "fine\n")
+
+
 def test_stream(kernel):
     future = kernel.start("import sys\nprint('a'); sys.stdout.flush()\nprint('b', file=sys.stderr)", stream="live")
     result = future.result()
