@@ -243,5 +243,6 @@ KS_PARAMS(ks_session_restore_params, "SessionRestoreParams", restore_fields, .si
 static const struct ks_field restore_result_fields[] = {
 	KS_DOC(INT, "entries", KS_MUST, .text = "In the archive."),
 	KS_DOC(INT, "bytes", KS_MUST, .unit = "bytes", .text = "Of content."),
+	KS_DOC(LIST, "notes", KS_MUST, .sub = &note, .text = "deps_ignored: the archive's .deps is no plain directory, so calls have no packages."),
 };
 KS_TABLE(ks_session_restore_result, "SessionRestoreResult", restore_result_fields, .text = "What was restored.");

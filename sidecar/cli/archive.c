@@ -108,6 +108,8 @@ static int report(const struct visit *visit)
 			     visit->snapshot.sha256);
 	if (!err->reason && visit->snapshot.skipped.len > 0) /* as JSON: names may hold what a terminal obeys */
 		(void)printf("skipped: [%.*s]\n", (int)visit->snapshot.skipped.len, visit->snapshot.skipped.data);
+	for (size_t i = 0; i < visit->restore.notes.count; i++)
+		(void)printf("%s: %s\n", visit->restore.notes.list[i].code, visit->restore.notes.list[i].message);
 	return err->reason || fflush(stdout) != 0;
 }
 

@@ -131,6 +131,8 @@ static void on_restore(struct ks_restore *restore, const struct ks_error *err)
 		ks_write_open(&json, '{');
 		ks_write_key_int(&json, "entries", restore->entries);
 		ks_write_key_int(&json, "bytes", restore->bytes);
+		ks_write_key(&json, "notes");
+		ks_notes_write(&restore->notes, &json);
 		ks_write_close(&json, '}');
 		ks_reply(call->request, &json);
 	}

@@ -121,14 +121,7 @@ static void write_session(struct ks_buf *json, struct ks_session *session)
 	write_posture(json, session);
 	ks_write_close(json, '}');
 	ks_write_key(json, "notes");
-	ks_write_open(json, '[');
-	for (size_t i = 0; i < session->note_count; i++) {
-		ks_write_open(json, '{');
-		ks_write_key_string(json, "code", session->notes[i].code);
-		ks_write_key_string(json, "message", session->notes[i].message);
-		ks_write_close(json, '}');
-	}
-	ks_write_close(json, ']');
+	ks_notes_write(&session->notes, json);
 	ks_write_close(json, '}');
 }
 

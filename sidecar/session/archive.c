@@ -228,7 +228,7 @@ static void reopen(struct ks_restore *restore)
 	struct ks_error err;
 
 	restore->stage = KS_RESTORE_REOPENING;
-	if (restore->session->state != KS_SESSION_OPEN || !ks_deps_look_again(restore->session))
+	if (restore->session->state != KS_SESSION_OPEN || !ks_deps_find(restore->session, &restore->notes))
 		step(restore, KS_RESTORE_SWEEPING);
 	else if (ks_session_reopen(restore->session, on_reopened, restore, &err) < 0)
 		on_reopened(restore, &err);
@@ -417,10 +417,10 @@ static void on_recovered(struct ks_task *task, struct ks_unpack *result, const s
 	const int64_t found = result ? ks_unpack_int(result) : KS_SWEEP_NOTHING;
 
 	if (err)
-		ks_session_add_note(session, "restore_unfinished", "%s in the workspace is left of a restore: %.150s", KS_RESTORE_NAME,
+		ks_notes_add(&session->notes, "restore_unfinished", "%s in the workspace is left of a restore: %.150s", KS_RESTORE_NAME,
 				    err->text);
 	else if (found > 0 && found < (int64_t)KS_COUNT(what))
-		ks_session_add_note(session, "restore_recovered", "%s", what[found]);
+		ks_notes_add(&session->notes, "restore_recovered", "%s", what[found]);
 	void (*done)(struct ks_session *) = recovery->done;
 	free(recovery);
 	done(session);

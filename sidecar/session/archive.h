@@ -49,6 +49,7 @@ struct ks_restore {
 	void *arg;
 	/* the result */
 	int64_t bytes, entries;
+	struct ks_notes notes;
 	/* ours */
 	struct ks_exclusive exclusive;
 	struct ks_chore chore;

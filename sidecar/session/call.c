@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,19 +10,6 @@
 #include "session/deps.h"
 #include "session/kernel.h"
 #include "session/posture.h"
-
-void ks_call_add_note(struct ks_call *call, const char *code, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (call->note_count == KS_COUNT(call->notes))
-		return;
-	struct ks_note *note = &call->notes[call->note_count++];
-	(void)snprintf(note->code, sizeof(note->code), "%s", code);
-	va_start(ap, fmt);
-	(void)vsnprintf(note->message, sizeof(note->message), fmt, ap);
-	va_end(ap);
-}
 
 /* ---- memory ---- */
 

@@ -138,8 +138,7 @@ struct ks_call {
 	struct ks_diff *diff;
 	struct ks_chore diff_chore;
 	struct ks_changes changes;
-	struct ks_note notes[4];
-	size_t note_count;
+	struct ks_notes notes;
 	struct ks_outcome outcome;
 };
 
@@ -162,7 +161,6 @@ int ks_call_signal(struct ks_call *call, int signal_number, struct ks_error *err
 void ks_call_finish(struct ks_call *call);
 /* A running or finished one; NULL with err at /runId (unknown_handle, or gone). */
 struct ks_call *ks_call_find(struct ks_core *core, const char *id, bool finished_too, struct ks_error *err);
-void ks_call_add_note(struct ks_call *call, const char *code, const char *fmt, ...) KS_PRINTF(3, 4);
 const char *ks_fault_name(enum ks_fault_type fault);
 
 /* ---- for kernel.c ---- */

@@ -30,7 +30,7 @@ void ks_call_files_stop(struct ks_call *call)
 /* Not tracking is not a failed call: the note says why `files` is empty. */
 static void give_up(struct ks_call *call, const struct ks_error *err)
 {
-	ks_call_add_note(call, "files_untracked", "%s", err->text);
+	ks_notes_add(&call->notes, "files_untracked", "%s", err->text);
 	ks_call_files_stop(call);
 	ks_call_look_done(call);
 }

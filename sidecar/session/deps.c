@@ -29,25 +29,17 @@ static void know(struct ks_session *session, const struct stat *st)
 	session->deps.identity = *st;
 }
 
-void ks_deps_find(struct ks_session *session)
-{
-	struct stat st;
-	int rc = session->workspace_private ? -ENOENT : look(session, KS_DEPS_NAME, &st);
-
-	if (rc == 0)
-		know(session, &st);
-	else if (rc != -ENOENT)
-		ks_session_add_note(session, "deps_ignored", KS_DEPS_NAME " of the workspace is no plain directory: it is not used");
-}
-
-bool ks_deps_look_again(struct ks_session *session)
+bool ks_deps_find(struct ks_session *session, struct ks_notes *notes)
 {
 	const struct ks_deps before = session->deps;
 	struct stat st;
+	int rc = look(session, KS_DEPS_NAME, &st);
 
 	session->deps.present = false;
-	if (look(session, KS_DEPS_NAME, &st) == 0)
+	if (rc == 0)
 		know(session, &st);
+	else if (rc != -ENOENT)
+		ks_notes_add(notes, "deps_ignored", KS_DEPS_NAME " of the workspace is no plain directory: it is not used");
 	return session->deps.present != before.present ||
 	       (before.present && (before.identity.st_dev != st.st_dev || before.identity.st_ino != st.st_ino));
 }

@@ -8,10 +8,9 @@
 
 #define KS_DEPS_NAME ".deps"
 
-/* When the session opens: does the workspace bring packages? What is no plain directory is left alone, with a note. */
-void ks_deps_find(struct ks_session *session);
-/* After a restore: is it another directory now, or has it come or gone? Then the template must be made anew. */
-bool ks_deps_look_again(struct ks_session *session);
+/* When the session opens and after a restore: does the workspace bring packages? What is no plain directory is left alone, with a
+ * note. True: it is another directory than before, or has come or gone; then a template that is there must be made anew. */
+bool ks_deps_find(struct ks_session *session, struct ks_notes *notes);
 /* After a swap: .deps is `tree` now. */
 int ks_deps_changed(struct ks_session *session, const struct stat *tree, struct ks_error *err);
 int ks_deps_stage_open(const struct ks_session *session, struct ks_deps_stage *ret, struct ks_error *err);

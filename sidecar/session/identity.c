@@ -160,15 +160,15 @@ int ks_session_take_identity(struct ks_session *session, const struct ks_session
 {
 	session->network = params->network;
 	if (params->network)
-		ks_session_add_note(session, "network_is_the_hosts",
+		ks_notes_add(&session->notes, "network_is_the_hosts",
 				    "network:true: the box shares the host's network, its 127.0.0.1 and its abstract sockets included");
 	if (!params->deps_readonly)
-		ks_session_add_note(session, "deps_writable", "depsReadonly:false: what a call does to .deps is what later calls import");
+		ks_notes_add(&session->notes, "deps_writable", "depsReadonly:false: what a call does to .deps is what later calls import");
 	if (take_user(session, params->user, err) < 0 || take_capabilities(session, params, err) < 0 ||
 	    take_profile(session, params, err) < 0 || take_apparmor(session, params->apparmor, err) < 0)
 		return -1;
 	if (session->keep_caps)
-		ks_session_add_note(session, "capabilities_kept", "capDrop: code that runs as root in the box keeps some capabilities there");
+		ks_notes_add(&session->notes, "capabilities_kept", "capDrop: code that runs as root in the box keeps some capabilities there");
 	return 0;
 }
 
@@ -210,7 +210,7 @@ int ks_session_choose_owner(struct ks_session *session, bool map_owner, struct k
 			session->owner_uid = st.st_uid;
 			session->owner_gid = st.st_gid != 0 || map_owner ? st.st_gid : KS_RANGE_START + session->box_gid;
 			if (st.st_uid == 0)
-				ks_session_add_note(session, "owner_is_root", "mapOwner: the code acts as root of this machine on "
+				ks_notes_add(&session->notes, "owner_is_root", "mapOwner: the code acts as root of this machine on "
 									     "the files of the workspace");
 		} else {
 			session->id_mapped = true;

@@ -221,14 +221,6 @@ void ks_outcome_write_fault(const struct ks_outcome *o, struct ks_buf *json)
 	ks_write_close(json, '}');
 }
 
-static void write_note(const struct ks_note *note, struct ks_buf *json)
-{
-	ks_write_open(json, '{');
-	ks_write_key_string(json, "code", note->code);
-	ks_write_key_string(json, "message", note->message);
-	ks_write_close(json, '}');
-}
-
 static void write_facts(const struct ks_call *call, struct ks_buf *json)
 {
 	const struct ks_outcome *o = &call->outcome;
@@ -241,10 +233,7 @@ static void write_facts(const struct ks_call *call, struct ks_buf *json)
 	ks_write_key_bool(json, "success", o->exit_code == 0 && o->fault == KS_FAULT_NONE);
 	ks_outcome_write_fault(o, json);
 	ks_write_key(json, "runtimeNotes");
-	ks_write_open(json, '[');
-	for (size_t i = 0; i < call->note_count; i++)
-		write_note(&call->notes[i], json);
-	ks_write_close(json, ']');
+	ks_notes_write(&call->notes, json);
 	ks_write_key_bool(json, "truncated", o->truncated);
 	ks_write_key_int(json, "stdoutBytes", (int64_t)call->log[0].total);
 	ks_write_key_int(json, "stderrBytes", (int64_t)call->log[1].total);

@@ -453,8 +453,8 @@ int ks_posture_print(const struct ks_session_params *params, struct ks_buf *out,
 		rc = ks_session_take_mounts(&session, params, err);
 	if (rc == 0)
 		rc = print_workspace(&session, params, err);
-	if (rc == 0)
-		ks_deps_find(&session);
+	if (rc == 0 && !session.workspace_private)
+		(void)ks_deps_find(&session, &session.notes);
 	if (rc == 0) {
 		ks_plan_init(plan, false); /* paths, not clones: nothing is made */
 		rc = plan_all(&session, plan, err);

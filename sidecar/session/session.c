@@ -1,7 +1,6 @@
 #include "session/session.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,19 +19,6 @@
 #include "workspace/quota.h"
 
 #define MEMORY_DEFAULT_MB 512
-
-void ks_session_add_note(struct ks_session *session, const char *code, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (session->note_count == KS_COUNT(session->notes))
-		return;
-	struct ks_note *note = &session->notes[session->note_count++];
-	(void)snprintf(note->code, sizeof(note->code), "%s", code);
-	va_start(ap, fmt);
-	(void)vsnprintf(note->message, sizeof(note->message), fmt, ap);
-	va_end(ap);
-}
 
 /* ---- memory ---- */
 
@@ -406,7 +392,8 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 		discard(session);
 		return -1;
 	}
-	ks_deps_find(session);
+	if (!session->workspace_private) /* a new one is empty */
+		(void)ks_deps_find(session, &session->notes);
 	session->group = open_group(session, err);
 	if (!session->group) {
 		discard(session);

@@ -7,6 +7,7 @@
 #include "session/core.h"
 #include "session/gate.h"
 #include "session/looks.h"
+#include "session/note.h"
 
 enum ks_session_state { KS_SESSION_OPENING, KS_SESSION_OPEN, KS_SESSION_CLOSING };
 
@@ -44,10 +45,6 @@ struct ks_session_group {
 	struct ks_list node;
 	struct ks_session *session;
 	struct ks_group *group;
-};
-
-struct ks_note {
-	char code[32], message[256];
 };
 
 /* What files.c knows of a session. */
@@ -103,8 +100,7 @@ struct ks_session {
 	struct ks_files files;
 	struct ks_looks looks;
 	struct ks_gate gate;
-	struct ks_note notes[6];
-	size_t note_count;
+	struct ks_notes notes;
 	int64_t opened_us;
 	/* who waits */
 	void (*opened)(void *arg, struct ks_session *session, const struct ks_error *err);
@@ -138,7 +134,6 @@ void ks_session_turn(struct ks_session *session);
 const char *ks_session_interpreter(struct ks_session *session, const struct ks_language *language);
 /* Turns a path of a request into an absolute one of the box: relative ones begin at the session's cwd. Free it. */
 char *ks_session_resolve_cwd(const struct ks_session *session, const char *cwd, struct ks_error *err);
-void ks_session_add_note(struct ks_session *session, const char *code, const char *fmt, ...) KS_PRINTF(3, 4);
 /* 0, or -1: out of memory, and what was copied is in *ret. */
 int ks_pairs_copy(const struct ks_pairs *from, struct ks_pairs *ret);
 void ks_pairs_free(struct ks_pairs *pairs);

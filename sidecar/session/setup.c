@@ -276,7 +276,7 @@ static void settle(struct ks_setup *setup)
 		return;
 	}
 	ks_call_settle(setup->call);
-	ks_call_add_note(setup->call, "setup_cached", "not run again: this is what the same command has installed before");
+	ks_notes_add(&setup->call->notes, "setup_cached", "not run again: this is what the same command has installed before");
 }
 
 static void end(struct ks_setup *setup)

@@ -43,6 +43,14 @@ def test_there_and_back(command, workspace, place):
     assert [name for name in os.listdir(place) if name.startswith(".")] == []
 
 
+def test_notes(command, workspace, place):
+    with open(place + "/x.tar", "wb") as file:
+        file.write(archives.tar(archives.entry(b".deps", b"a file")))
+    done = command("restore", "--workspace", workspace, "x.tar")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("1 entries, 6 bytes\ndeps_ignored: "), done
+
+
 def test_links(command, workspace):
     done = command("snapshot", "--workspace", workspace, "--links", "inside", "x.tar.gz")
     assert (done.returncode, "skipped" in done.stdout) == (0, False), done

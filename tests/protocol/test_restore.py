@@ -187,7 +187,7 @@ def test_replaces_all(client, workspace):
     )
     for data in (inside, gzip.compress(inside), subprocess.run(["zstd", "-q"], input=inside, capture_output=True, check=True).stdout):
         result = restore(client, session, data)
-        assert result == {"entries": 8, "bytes": 10}
+        assert result == {"entries": 8, "bytes": 10, "notes": []}
         assert set(os.listdir(path)) == {"deep", "h", "none", "old-style", "read-only", "n\u00e4me"}
         f = os.stat(path + "/deep/er/f")
         assert (oct(f.st_mode), f.st_mtime, f.st_nlink) == ("0o100755", 100.0, 2)
@@ -215,7 +215,7 @@ def test_links_that_stay_inside(client, workspace):
 
 def test_nothing_in_it(client, workspace):
     session, path = workspace
-    assert restore(client, session, packed()) == {"entries": 0, "bytes": 0}
+    assert restore(client, session, packed()) == {"entries": 0, "bytes": 0, "notes": []}
     assert os.listdir(path) == []
 
 
@@ -543,6 +543,19 @@ def test_packages_come_with_the_archive(client):
     assert client.code("import brought; print(brought.value)", sessionId=session)["stdout"] == "42\n"
     restore(client, session, packed(entry(b"plain")))
     assert client.code("import brought", sessionId=session)["error"]["name"] == "ModuleNotFoundError"
+
+
+def test_packages_that_are_no_directory_are_told(client):
+    """What would be followed or cannot be entered is not used, and the answer says so, as session/open does."""
+    session = client.open()
+    assert restore(client, session, packed(entry(b".deps/brought.py", b"value = 41")))["notes"] == []
+    for data, more in (
+        (packed(entry(b".deps", b"a file")), {}),
+        (packed(entry(b"real/brought.py", b"value = 43"), entry(b".deps", type=b"2", linkname=b"real")), {"links": "inside"}),
+    ):
+        assert [note["code"] for note in restore(client, session, data, **more)["notes"]] == ["deps_ignored"]
+        assert client.code("import brought", sessionId=session)["error"]["name"] == "ModuleNotFoundError"
+    assert restore(client, session, packed(entry(b"plain")))["notes"] == []
 
 
 def test_not_while_a_kernel_is_open(client):

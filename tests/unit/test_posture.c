@@ -474,7 +474,7 @@ static struct owner choose(bool is_root, bool is_private, bool map_owner, uid_t 
 	if (geteuid() == 0)
 		assert_int_equal(fchown(scratch.fd, uid, gid), 0);
 	assert_int_equal(ks_session_choose_owner(&session, map_owner, &err), 0);
-	return (struct owner){ session.owner_uid, session.owner_gid, session.id_mapped, session.note_count };
+	return (struct owner){ session.owner_uid, session.owner_gid, session.id_mapped, session.notes.count };
 }
 
 static void assert_owner(struct owner got, uid_t uid, gid_t gid, bool id_mapped, size_t notes)
