@@ -194,7 +194,7 @@ def test_memory_of_the_machine_is_back_after_the_call(one_way):
     before = available()
     for where in ("pipes", "sockets", "page-tables", "tmp", "process"):
         hoard(boxes, where, 300, timeoutMs=1500)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 180  # a virtual machine hands its free pages to the host first: then they come back by and by
     while available() < before - (200 << 10) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert available() >= before - (200 << 10)  # KiB; five times 300 MiB were taken
