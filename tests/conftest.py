@@ -163,10 +163,10 @@ def environment(place, owner):
 
 
 @pytest.fixture
-def sidecar(program, validator, as_user, environment, place):
+def sidecar(program, validator, as_user, owner, environment, place):
     """sidecar(**options) -> Client. initialize=False leaves the handshake to the test; a dict is its params."""
     started = []
-    before = leftovers.cgroups()
+    before = leftovers.cgroups(owner.pw_uid)
 
     def start(initialize=True, env=None, program=program, expect_exit=0, **options):
         options.setdefault("validator", validator)
@@ -181,7 +181,7 @@ def sidecar(program, validator, as_user, environment, place):
     problems = []
     for client in started:
         problems += finish(client)
-    problems += leftovers.new_cgroups(before)
+    problems += leftovers.new_cgroups(before, owner.pw_uid)
     problems += leftovers.files_left(os.path.join(place, "tmp"))
     assert problems == []
 

@@ -8,6 +8,7 @@ import time
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 CGROUP_ROOT = "/sys/fs/cgroup"
 CGROUP_PREFIX = "kern-sidecar-"
+TEST_PREFIX = "/kern-test-"
 
 
 def become_subreaper():
@@ -97,9 +98,10 @@ def fd_count(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def mount_count(pid):
-    with open(f"/proc/{pid}/mountinfo", "rb") as file:
-        return len(file.readlines())
+def mount_count(pid, place=None):
+    """With `place`, a test's directory: without what is mounted in those of other tests, which may run beside it."""
+    with open(f"/proc/{pid}/mountinfo", encoding="utf-8", errors="replace") as file:
+        return sum(1 for line in file if place is None or place in line or TEST_PREFIX not in line)
 
 
 def rss_kib(pid):
@@ -107,11 +109,12 @@ def rss_kib(pid):
         return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
 
 
-def cgroups():
-    """Directories of any sidecar in any hierarchy, without what is below them."""
+def cgroups(uid=None):
+    """Directories of the sidecars of this user (or of any) in any hierarchy, without what is below them."""
+    prefix = CGROUP_PREFIX if uid is None else f"{CGROUP_PREFIX}{uid}-"
     found = set()
     for directory, names, _ in os.walk(CGROUP_ROOT):
-        ours = [name for name in names if name.startswith(CGROUP_PREFIX)]
+        ours = [name for name in names if name.startswith(prefix)]
         found.update(os.path.join(directory, name) for name in ours)
         names[:] = [name for name in names if name not in ours]
     return found
@@ -132,10 +135,10 @@ def owned(path):
         os.close(fd)
 
 
-def new_cgroups(before, within=2.0):
+def new_cgroups(before, uid=None, within=2.0):
     deadline = time.monotonic() + within
     while True:
-        new = sorted(path for path in cgroups() - before if not owned(path))
+        new = sorted(path for path in cgroups(uid) - before if not owned(path))
         if not new or time.monotonic() > deadline:
             return [f"a cgroup is left: {path}" for path in new]
         time.sleep(0.05)

@@ -36,8 +36,8 @@ def gone_within_a_second(word, processes):
         time.sleep(0.01)
 
 
-def test_sidecar_killed_with_fifty_boxes(sidecar, place):
-    word, groups = token(), leftovers.cgroups()
+def test_sidecar_killed_with_fifty_boxes(sidecar, owner, place):
+    word, groups = token(), leftovers.cgroups(owner.pw_uid)
     client = sidecar(expect_exit=None)
     sessions = [client.open(), client.open()]
     for i in range(BOXES):
@@ -53,7 +53,7 @@ def test_sidecar_killed_with_fifty_boxes(sidecar, place):
     following.run("true")
     assert following.close() == 0
     assert leftovers.files_left(os.path.join(place, "tmp")) == []
-    assert leftovers.new_cgroups(groups) == []
+    assert leftovers.new_cgroups(groups, owner.pw_uid) == []
 
 
 def test_launcher_killed(sidecar):
@@ -106,7 +106,7 @@ HOST = textwrap.dedent(
 
 @pytest.mark.parametrize("named, held", [("unnamed", "free"), ("named", "free"), ("named", "held")])
 def test_host_killed(program, environment, as_user, owner, place, named, held):
-    word, groups = token(), leftovers.cgroups()
+    word, groups = token(), leftovers.cgroups(owner.pw_uid)
     who = dict(user=owner.pw_uid, group=owner.pw_gid, extra_groups=[]) if os.geteuid() == 0 else {}
     host = subprocess.Popen(
         [
@@ -133,7 +133,7 @@ def test_host_killed(program, environment, as_user, owner, place, named, held):
         host.wait()
         gone_within_a_second(word, below)
         assert leftovers.files_left(os.path.join(place, "tmp")) == []
-        assert leftovers.new_cgroups(groups) == []
+        assert leftovers.new_cgroups(groups, owner.pw_uid) == []
     finally:
         host.kill()
         host.wait()
