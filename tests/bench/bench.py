@@ -279,7 +279,7 @@ def print_table(lines, missing):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default=os.path.join(TOP, "build/kern-sidecar"))
+    parser.add_argument("--program", type=os.path.abspath, default=os.path.join(TOP, "build/kern-sidecar"))
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--calls", type=int, default=20, help="calls of a row in a round")
     parser.add_argument("--only", default="", help="rows whose name has this word")

@@ -143,7 +143,7 @@ def print_table(lines):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default=os.path.join(TOP, "build/kern-sidecar"))
+    parser.add_argument("--program", type=os.path.abspath, default=os.path.join(TOP, "build/kern-sidecar"))
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--calls", type=int, default=5, help="calls of a row in a round")
     parser.add_argument("--files", default="0,1000,10000,100000")
