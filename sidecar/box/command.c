@@ -75,6 +75,8 @@ static int map_body(struct ks_error *err)
 static int step_failed(struct ks_error *err, enum command_step step, int sys_errno, const char *what)
 {
 	(void)ks_fail_errno(err, KS_E_START_FAILED, sys_errno, "cannot prepare the command (%s)", what);
+	if (step == STEP_APPARMOR && sys_errno == ENOENT) /* aa_change_profile of the kernel knows no such name */
+		(void)ks_error_hint(err, "the profile must be loaded: sudo apparmor_parser -r FILE; sudo aa-status lists those that are");
 	return ks_error_step(err, ks_command_steps[step]);
 }
 

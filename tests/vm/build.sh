@@ -12,7 +12,7 @@ codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 # dbus-user-session and libpam-systemd: a user manager, and sessions as sshd and login make them.
 packages=(systemd systemd-sysv dbus dbus-user-session libpam-systemd libsystemd0 login passwd util-linux mount kmod
 	procps python3 python3-pytest python3-jsonschema libjson-c5 libuv1 libseccomp2 libcap2 libnettle8 libarchive13 libpng16-16
-	libpcre2-8-0)
+	libpcre2-8-0 apparmor)
 # In this order; what is not a module of this kernel is part of it.
 modules=(virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk overlay quota_tree quota_v2)
 

@@ -397,6 +397,39 @@ def test_quota_came_to_its_end(seen):
     assert seen("end", "quota") is None
 
 
+# -- a profile of AppArmor
+
+profiled = pytest.mark.parametrize(
+    "name",
+    [f"{way} {user} {start}" for way in ("root.bare", "user.bare") for user in ("sandbox", "root") for start in ("auto", "cold")],
+)
+
+
+@profiled
+def test_apparmor_profile_confines(seen, name):
+    """The profile is the kernel's, and what it denies is denied whoever the box's user is."""
+    assert seen("load", "apparmor") == ""
+    under = seen(name, "apparmor")["under"]
+    assert under["effective"] == {"value": "kern-vm-test", "enforced": "kernel"}
+    assert (under["exitCode"], under["stderr"]) == (0, "")
+    assert under["stdout"] == "kern-vm-test (enforce)\n13\n13\n"
+
+
+@profiled
+def test_without_a_profile_that_is_allowed(seen, name):
+    """The same program, so that it is the profile that denied."""
+    without = seen(name, "apparmor")["without"]
+    assert (without["exitCode"], without["stdout"]) == (0, "unconfined\nopened\nopened\n")
+
+
+@profiled
+def test_profile_that_is_not_loaded_stops_the_call(seen, name):
+    found = seen(name, "apparmor")
+    assert (found["unknown"]["reason"], found["unknown"]["step"]) == ("start_failed", "apparmor"), found["unknown"]
+    assert "apparmor_parser" in found["unknown"]["hint"]
+    assert found["status"] == 0
+
+
 # -- the program's own suite, by the ordinary user
 
 

@@ -461,6 +461,57 @@ def quota(report):
     report.gather("quota", "none", quota_without, "/var/tmp")
 
 
+# ---- a security profile of the kernel's
+
+PROFILE = "kern-vm-test"
+PROFILE_TEXT = f"""
+profile {PROFILE} flags=(attach_disconnected) {{
+  file,
+  signal,
+  deny /workspace/secret rw,
+}}
+"""
+TRY_THE_PROFILE = """
+print(open('/proc/self/attr/apparmor/current').read().strip())
+open('ordinary', 'w').write('written\\n')
+for mode in 'rw':
+    try: open('secret', mode); print('opened')
+    except OSError as e: print(e.errno)
+"""
+
+
+def profiled(way, user, start):
+    """One call under the profile, one without, and one under a profile that is not loaded."""
+    argv = [*WAYS[way](), PROGRAM, "--stdio"]
+    client = Client(argv[0], args=argv[1:], env={"PATH": PATH, "LANG": "C.UTF-8"})
+    client.initialize()
+    answers = {}
+    for name, params in {"under": {"apparmor": PROFILE}, "without": {}}.items():
+        opened = client.call("session/open", {"user": user, "start": start, **params})
+        session = opened["sessionId"]
+        client.call("file/write", {"sessionId": session, "path": "secret", "content": "told"}, timeout=240)
+        answer = client.run("python3", "-Sc", TRY_THE_PROFILE, sessionId=session, timeout=240)
+        answers[name] = {key: answer[key] for key in ("stdout", "stderr", "exitCode")}
+        answers[name]["effective"] = opened["effective"].get("apparmor")
+    try:
+        opened = client.call("session/open", {"apparmor": "kern-vm-none", "start": start})
+        answers["unknown"] = client.run("echo", "ran", sessionId=opened["sessionId"], timeout=240)
+    except RpcError as error:
+        answers["unknown"] = {"message": error.message, **error.data}
+    answers["status"] = client.close(timeout=60.0)
+    return answers
+
+
+def apparmor(report):
+    with open("/etc/apparmor.d/kern-vm-test", "w", encoding="ascii") as file:
+        file.write(PROFILE_TEXT)
+    report.gather("apparmor", "load", output, ["apparmor_parser", "-r", file.name])
+    for way in ("root.bare", "user.bare"):
+        for user in ("sandbox", "root"):
+            for start in ("auto", "cold"):
+                report.gather("apparmor", f"{way} {user} {start}", profiled, way, user, start)
+
+
 def wait_for_user_manager():
     unit = f"user@{pwd.getpwnam('kerntest').pw_uid}.service"
     for _ in range(600):
@@ -496,6 +547,8 @@ def main(report):
             report.gather(way, "end", observe, report, way, facts)
     if chosen[0] == "v2" and (not chosen[1:] or "protocol" in chosen):
         report.gather("protocol", "end", protocol, report)
+    if chosen[0] == "v2" and (not chosen[1:] or "apparmor" in chosen):
+        report.gather("apparmor", "end", apparmor, report)
     if chosen[0] == "v2" and (not chosen[1:] or "quota" in chosen):
         report.gather("quota", "end", quota, report)
 
