@@ -21,6 +21,7 @@ struct ks_box {
 	bool polls_memory;
 	int64_t memory_bytes, nproc, cpus_milli, file_bytes;
 	int sock, listener, init_pidfd, main_pidfd;
+	int main_stat; /* its /proc/PID/stat, once somebody has asked for it */
 	uv_poll_t sock_poll, listener_poll;
 	int handles; /* open uv handles, and one for the box itself until it is buried; freed at none */
 	bool answered; /* the launcher said MADE or failed */
@@ -69,6 +70,7 @@ static void bury(struct ks_box *box)
 	box->leaf = NULL;
 	ks_close(&box->init_pidfd);
 	ks_close(&box->main_pidfd);
+	ks_close(&box->main_stat);
 	box->ops = NULL;
 	stop_watching(&box->sock_poll, &box->sock);
 	stop_watching(&box->listener_poll, &box->listener);
@@ -292,7 +294,7 @@ struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *l
 		return NULL;
 	}
 	*box = (struct ks_box){ .engine = engine, .number = ++engine->last_number, .ops = ops, .arg = arg, .sock = pair[0],
-				.listener = -1, .init_pidfd = -1, .main_pidfd = -1, .escape.doomed = -1, .handles = 1 };
+				.listener = -1, .init_pidfd = -1, .main_pidfd = -1, .main_stat = -1, .escape.doomed = -1, .handles = 1 };
 	struct ks_msg msg = { .op = KS_OP_BOX_MAKE, .group = group->number, .box = box->number };
 	fds[0] = pair[1];
 	bool prepared = prepare_leaf(box, limits, fds, &nfds, &msg.flags, err) == 0;
@@ -395,18 +397,29 @@ void ks_box_release(struct ks_box *box)
 		(void)ks_pidfd_kill(box->init_pidfd, SIGKILL); /* init is on its way out; this only makes sure */
 }
 
-/* proc(5): of /proc/PID/stat the fields behind the name, which may hold anything. */
-static void read_process(int pidfd, struct ks_box_end *ret)
+/* An open file of /proc/PID is of that process, not of whatever has its number later: read(2) says ESRCH when it is gone. Between
+ * the two looks at the number nobody else can have got it: the first says that the process was there, the second that it still is. */
+static int open_stat(int pidfd)
+{
+	int pid = ks_pidfd_pid(pidfd);
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	KS_AUTOCLOSE int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	return ks_pidfd_pid(pidfd) == pid ? KS_TAKE_FD(fd) : -1;
+}
+
+/* proc(5): the fields behind the name, which may hold anything. */
+static void read_process(struct ks_box *box, struct ks_box_end *ret)
 {
 	const int64_t tick_us = 1000000 / sysconf(_SC_CLK_TCK);
 	unsigned long user = 0, kernel = 0;
 	long pages = 0;
-	int pid = ks_pidfd_pid(pidfd);
-	char path[32], text[1024];
+	char text[1024];
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	KS_AUTOCLOSE int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (box->main_stat < 0)
+		box->main_stat = open_stat(box->main_pidfd);
+	ssize_t n = box->main_stat < 0 ? -1 : pread(box->main_stat, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	const char *rest = strrchr(text, ')');
 	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %*u %*u %ld", &user,
@@ -417,13 +430,13 @@ static void read_process(int pidfd, struct ks_box_end *ret)
 	ret->max_rss_bytes = (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
-void ks_box_usage(const struct ks_box *box, struct ks_box_end *ret)
+void ks_box_usage(struct ks_box *box, struct ks_box_end *ret)
 {
 	memset(&ret->leaf, 0xff, sizeof(ret->leaf)); /* all -1: unknown */
 	if (box->leaf)
 		ks_leaf_facts(box->leaf, &ret->leaf);
 	if (ret->leaf.cpu_user_us < 0 && box->main_pidfd >= 0)
-		read_process(box->main_pidfd, ret);
+		read_process(box, ret);
 }
 
 void ks_box_escape_begin(struct ks_box *box)

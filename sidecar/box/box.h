@@ -50,7 +50,7 @@ int ks_box_signal(struct ks_box *box, int signal_number);
 /* No more callbacks; killed when it still runs, cleaned up behind the caller's back. */
 void ks_box_release(struct ks_box *box);
 /* What it has used so far; cpu time without a cgroup is that of the main process. */
-void ks_box_usage(const struct ks_box *box, struct ks_box_end *ret);
+void ks_box_usage(struct ks_box *box, struct ks_box_end *ret);
 /* From now on escape calls count anew. */
 void ks_box_escape_begin(struct ks_box *box);
 /* The first escape call that was refused, and how many. */
