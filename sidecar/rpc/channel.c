@@ -86,13 +86,14 @@ ssize_t ks_channel_read(struct ks_channel *channel, void *data, size_t len)
 	return n < 0 ? -errno : n;
 }
 
-ssize_t ks_channel_write(struct ks_channel *channel, const void *data, size_t len)
+ssize_t ks_channel_write(struct ks_channel *channel, const struct iovec *parts, size_t count)
 {
+	const struct msghdr message = { .msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = count };
 	ssize_t n;
 
 	do
-		n = channel->socket ? send(channel->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) :
-				      write(channel->fd, data, len);
+		n = channel->socket ? sendmsg(channel->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) :
+				      writev(channel->fd, parts, (int)count);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }

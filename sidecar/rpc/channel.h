@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "base/error.h"
 
@@ -21,4 +22,4 @@ int ks_channel_open(struct ks_channel *channel, int fd, bool output, struct ks_e
 void ks_channel_close(struct ks_channel *channel);
 /* Bytes, 0 at the end, -EAGAIN, or another -errno. Interrupted calls are repeated. */
 ssize_t ks_channel_read(struct ks_channel *channel, void *data, size_t len);
-ssize_t ks_channel_write(struct ks_channel *channel, const void *data, size_t len);
+ssize_t ks_channel_write(struct ks_channel *channel, const struct iovec *parts, size_t count);

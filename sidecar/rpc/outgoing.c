@@ -6,6 +6,8 @@
 
 #include "base/base.h"
 
+#define TOGETHER KS_LINES_TOGETHER
+
 struct ks_line {
 	struct ks_list node;
 	struct ks_flow *flow; /* NULL in the control and event lanes */
@@ -214,16 +216,6 @@ int ks_outgoing_push(struct ks_outgoing *out, enum ks_lane lane, struct ks_flow 
 	return 0;
 }
 
-static struct ks_line *next_line(const struct ks_outgoing *out)
-{
-	const struct ks_list *ring = ks_list_empty(&out->finishing) ? &out->flows : &out->finishing;
-
-	for (int lane = 0; lane < 2; lane++)
-		if (!ks_list_empty(&out->lanes[lane]))
-			return line_at(out->lanes[lane].next);
-	return ks_list_empty(ring) ? NULL : line_at(KS_ENTRY(ring->next, struct ks_flow, node)->lines.next);
-}
-
 /* The line's first bytes are out: from now on it is `current`, whatever comes. A flow with more lines goes to the end
  * of its ring, so that they take turns; one without leaves it. */
 static void begin(struct ks_outgoing *out, struct ks_line *line)
@@ -240,42 +232,85 @@ static void begin(struct ks_outgoing *out, struct ks_line *line)
 		ks_list_append(flow->finishing ? &out->finishing : &out->flows, &flow->node);
 }
 
-static void wrote(struct ks_outgoing *out, size_t bytes)
+/* Who is to be told that some bytes of a flow went out. */
+struct told {
+	void (*drained)(void *arg);
+	void *arg;
+};
+
+static struct told wrote(struct ks_outgoing *out, size_t bytes)
 {
 	struct ks_line *line = out->current;
-	struct ks_flow *flow = line->flow;
+	const struct told told = { line->flow ? line->flow->drained : NULL, line->flow ? line->flow->arg : NULL };
 
 	out->written += bytes;
 	out->bytes_sent += bytes;
 	account(out, line, bytes);
-	void (*drained)(void *) = flow ? flow->drained : NULL;
-	void *arg = flow ? flow->arg : NULL;
 	if (out->written == line->len) {
 		out->current = NULL;
 		out->lines_sent++;
 		line_free(out, line);
 	}
-	if (drained)
-		drained(arg);
+	return told;
+}
+
+/* The lines that come next, in their order, as far as it is known before any of them is out: of the flows only the first line. */
+static size_t gather(const struct ks_outgoing *out, struct ks_line *ret[TOGETHER])
+{
+	const struct ks_list *ring = ks_list_empty(&out->finishing) ? &out->flows : &out->finishing;
+	size_t count = 0;
+
+	if (out->current)
+		ret[count++] = out->current;
+	for (int lane = 0; lane < 2; lane++)
+		for (struct ks_list *n = out->lanes[lane].next; n != &out->lanes[lane] && count < TOGETHER; n = n->next)
+			ret[count++] = line_at(n);
+	if (count < TOGETHER && !ks_list_empty(ring))
+		ret[count++] = line_at(KS_ENTRY(ring->next, struct ks_flow, node)->lines.next);
+	return count;
+}
+
+/* One write for all of them: a client that waits is woken once. Those who are told may queue and drop lines, so they are told last. */
+static ssize_t write_some(struct ks_outgoing *out, struct ks_line *const *lines, size_t count)
+{
+	struct ks_piece pieces[TOGETHER];
+	struct told told[TOGETHER];
+	size_t told_count = 0;
+
+	for (size_t i = 0; i < count; i++)
+		pieces[i] = (struct ks_piece){ lines[i]->data, lines[i]->len };
+	if (out->current) {
+		pieces[0].data = lines[0]->data + out->written;
+		pieces[0].len -= out->written;
+	}
+	ssize_t n = out->write(out->arg, pieces, count);
+	for (size_t i = 0, left = n > 0 ? (size_t)n : 0; left > 0; i++) {
+		size_t part = left < pieces[i].len ? left : pieces[i].len;
+		if (!out->current)
+			begin(out, lines[i]);
+		told[told_count++] = wrote(out, part);
+		left -= part;
+	}
+	for (size_t i = 0; i < told_count; i++)
+		if (told[i].drained)
+			told[i].drained(told[i].arg);
+	return n;
 }
 
 bool ks_outgoing_flush(struct ks_outgoing *out, size_t budget)
 {
 	while (!out->dead && budget > 0) {
-		struct ks_line *line = out->current ? out->current : next_line(out);
-		if (!line)
+		struct ks_line *lines[TOGETHER];
+		size_t count = gather(out, lines);
+		if (count == 0)
 			return false;
-		size_t at = out->current ? out->written : 0;
-		ssize_t n = out->write(out->arg, line->data + at, line->len - at);
+		ssize_t n = write_some(out, lines, count);
 		if (n == -EAGAIN)
 			return true;
 		if (n <= 0) {
 			lose(out);
 			return false;
 		}
-		if (!out->current)
-			begin(out, line);
-		wrote(out, (size_t)n);
 		budget = budget > (size_t)n ? budget - (size_t)n : 0;
 	}
 	return !ks_outgoing_empty(out);

@@ -26,6 +26,14 @@ enum ks_line_kind {
 	KS_LINE_DROPPABLE, /* a notification that may be dropped, oldest first, when the event lane is full */
 };
 
+/* A piece of a line, so that envelope and content need no copy of their own; and of what is written, a line. */
+struct ks_piece {
+	const void *data;
+	size_t len;
+};
+
+#define KS_LINES_TOGETHER 16 /* at most in one write */
+
 struct ks_line;
 struct ks_outgoing;
 
@@ -41,8 +49,8 @@ struct ks_flow {
 };
 
 struct ks_outgoing {
-	/* Like write(2), but -errno: -EAGAIN when there is no room now. Any other error loses the client. */
-	ssize_t (*write)(void *arg, const char *data, size_t len);
+	/* Like writev(2), but -errno: -EAGAIN when there is no room now. Any other error loses the client. */
+	ssize_t (*write)(void *arg, const struct ks_piece *pieces, size_t count);
 	void (*lost)(void *arg); /* called once, from inside push or flush: it may only take a note */
 	void *arg;
 	struct ks_list lanes[2];	 /* struct ks_line: control, event */
@@ -61,12 +69,6 @@ void ks_outgoing_free(struct ks_outgoing *out); /* throws everything away; flows
 struct ks_flow *ks_flow_new(void); /* NULL: no memory */
 /* No more lines will come and `drained` is not called any more. What is queued is still sent. NULL is fine. */
 void ks_flow_release(struct ks_flow *flow);
-
-/* A piece of a line, so that envelope and content need no copy of their own. */
-struct ks_piece {
-	const void *data;
-	size_t len;
-};
 
 /* Queues the pieces and an LF as one line. `flow` for KS_LANE_OUTPUT, else NULL; a reply in a flow is the last line
  * of it. 0, or -ENOMEM (the line is not queued, and a reply then loses the client: it cannot be answered). */

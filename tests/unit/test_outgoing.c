@@ -17,24 +17,24 @@ struct reader {
 	struct ks_outgoing out;
 	struct ks_buf got;
 	size_t room, slice;
-	int error, lost, drained;
+	int error, lost, drained, writes;
 };
 
-static ssize_t take(void *arg, const char *data, size_t len)
+static ssize_t take(void *arg, const struct ks_piece *pieces, size_t count)
 {
 	struct reader *reader = arg;
+	size_t limit = reader->room < reader->slice ? reader->room : reader->slice, taken = 0;
 
 	if (reader->error)
 		return -reader->error;
-	if (len > reader->room)
-		len = reader->room;
-	if (len > reader->slice)
-		len = reader->slice;
-	if (len == 0)
-		return -EAGAIN;
-	ks_buf_add(&reader->got, data, len);
-	reader->room -= len;
-	return (ssize_t)len;
+	reader->writes++;
+	for (size_t i = 0; i < count && taken < limit; i++) {
+		size_t len = pieces[i].len < limit - taken ? pieces[i].len : limit - taken;
+		ks_buf_add(&reader->got, pieces[i].data, len);
+		taken += len;
+	}
+	reader->room -= taken;
+	return taken > 0 ? (ssize_t)taken : -EAGAIN;
 }
 
 static void on_lost(void *arg)
@@ -135,6 +135,69 @@ static void test_partial_write_at_every_offset(void **state)
 			       cut == 0 ? "output line two\n" : "reply\noutput line two\n");
 		finish(&reader, want);
 	}
+}
+
+/* What waits goes in one write, as far as its order is known; a line that somebody queues when he is told comes after it. */
+static void test_lines_together(void **state)
+{
+	(void)state;
+	struct reader reader;
+	struct ks_flow *flow = ks_flow_new();
+	char want[KS_LINES_TOGETHER * 16 + 64] = "r\ncontrol\nstate\nout 1\nout 2\n";
+
+	start(&reader, SIZE_MAX, SIZE_MAX);
+	output(&reader, flow, "out 1");
+	output(&reader, flow, "out 2");
+	push(&reader, KS_LANE_EVENT, NULL, KS_LINE_NOTE, "state");
+	reply(&reader, "r");
+	push(&reader, KS_LANE_CONTROL, NULL, KS_LINE_NOTE, "control");
+	assert_false(ks_outgoing_flush(&reader.out, SIZE_MAX));
+	assert_int_equal(reader.writes, 2); /* of a flow one line at a time: another flow may have its turn */
+	for (int i = 0; i < KS_LINES_TOGETHER + 1; i++) {
+		char text[16];
+		(void)snprintf(text, sizeof(text), "reply %02d", i);
+		reply(&reader, text);
+		(void)snprintf(want + strlen(want), sizeof(want) - strlen(want), "%s\n", text);
+	}
+	assert_false(ks_outgoing_flush(&reader.out, SIZE_MAX));
+	assert_int_equal(reader.writes, 4);
+	assert_int_equal(reader.out.lines_sent, 5 + KS_LINES_TOGETHER + 1);
+	ks_flow_release(flow);
+	finish(&reader, want);
+}
+
+static void queue_more(void *arg)
+{
+	struct reader *reader = arg;
+
+	if (reader->drained++ == 0)
+		for (int i = 0; i < 8000; i++) /* more than the event lane keeps: the oldest go */
+			push(reader, KS_LANE_EVENT, NULL, KS_LINE_DROPPABLE, "queued when the output was out, and again and again");
+}
+
+/* Those who are told that output is out may drop lines; the ones of the same write are out already. */
+static void test_told_after_the_write(void **state)
+{
+	(void)state;
+	struct reader reader;
+	struct ks_flow *flow = ks_flow_new();
+
+	start(&reader, 4, SIZE_MAX);
+	flow->drained = queue_more;
+	flow->arg = &reader;
+	output(&reader, flow, "output");
+	assert_true(ks_outgoing_flush(&reader.out, SIZE_MAX)); /* four bytes of it */
+	reader.drained = 0;
+	ks_buf_clear(&reader.got);
+	push(&reader, KS_LANE_EVENT, NULL, KS_LINE_DROPPABLE, "log");
+	push(&reader, KS_LANE_EVENT, NULL, KS_LINE_NOTE, "state");
+	reader.room = SIZE_MAX;
+	assert_false(ks_outgoing_flush(&reader.out, SIZE_MAX));
+	assert_true(reader.got.len > 20 && memcmp(reader.got.data, "ut\n", 3) == 0);
+	assert_true(reader.out.lines_dropped > 0);
+	ks_flow_release(flow);
+	ks_outgoing_free(&reader.out);
+	ks_buf_free(&reader.got);
 }
 
 static void test_one_byte_writes(void **state)
@@ -362,6 +425,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lanes_go_before_each_other),
 		cmocka_unit_test(test_partial_write_at_every_offset),
+		cmocka_unit_test(test_lines_together),
+		cmocka_unit_test(test_told_after_the_write),
 		cmocka_unit_test(test_one_byte_writes),
 		cmocka_unit_test(test_budget_of_a_turn),
 		cmocka_unit_test(test_reply_behind_its_output),

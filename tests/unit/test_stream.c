@@ -27,16 +27,18 @@ struct world {
 	struct ks_buf bytes[2]; /* what they carried */
 };
 
-static ssize_t take(void *arg, const char *data, size_t len)
+static ssize_t take(void *arg, const struct ks_piece *pieces, size_t count)
 {
 	struct world *w = arg;
+	size_t taken = 0;
 
-	len = len < w->room ? len : w->room;
-	if (len == 0)
-		return -EAGAIN;
-	ks_buf_add(&w->got, data, len);
-	w->room -= len;
-	return (ssize_t)len;
+	for (size_t i = 0; i < count && taken < w->room; i++) {
+		size_t len = pieces[i].len < w->room - taken ? pieces[i].len : w->room - taken;
+		ks_buf_add(&w->got, pieces[i].data, len);
+		taken += len;
+	}
+	w->room -= taken;
+	return taken > 0 ? (ssize_t)taken : -EAGAIN;
 }
 
 static void on_alarm(void *arg, int64_t at_us)
