@@ -80,6 +80,8 @@ static void on_flushed(void *arg)
 		ks_reply_error(run->request, &err);
 	}
 	ks_buf_free(&json);
+	if (call->cell) /* the client reads while we tidy up and make ready for the next */
+		ks_server_write(run->app->server);
 	free_run(run);
 	ks_call_finish(call);
 }

@@ -95,11 +95,16 @@ static void on_read_idle(uv_idle_t *idle)
 
 /* ---- writing ---- */
 
-static ssize_t write_out(void *arg, const char *data, size_t len)
+static ssize_t write_out(void *arg, const struct ks_piece *pieces, size_t count)
 {
 	struct ks_server *server = arg;
+	struct iovec parts[KS_LINES_TOGETHER];
 
-	return ks_channel_write(&server->out, data, len);
+	for (size_t i = 0; i < count; i++) {
+		parts[i].iov_len = pieces[i].len;
+		memcpy(&parts[i].iov_base, &pieces[i].data, sizeof(parts[i].iov_base)); /* writev(2) only reads */
+	}
+	return ks_channel_write(&server->out, parts, count);
 }
 
 static void on_lost(void *arg)
@@ -135,13 +140,18 @@ static void on_writable(uv_poll_t *poll, int status, int events)
 	write_turn(server);
 }
 
+void ks_server_write(struct ks_server *server)
+{
+	if (!server->out_waiting)
+		write_turn(server);
+}
+
 /* Everything that was queued in this turn of the loop goes out before it sleeps. */
 static void on_prepare(uv_prepare_t *prepare)
 {
 	struct ks_server *server = prepare->data;
 
-	if (!server->out_waiting)
-		write_turn(server);
+	ks_server_write(server);
 }
 
 /* ---- streams ---- */

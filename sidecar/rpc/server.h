@@ -60,6 +60,8 @@ size_t ks_request_room(const struct ks_request *request);
 /* `params_json`: an object; its content is taken. KS_LANE_CONTROL or KS_LANE_EVENT. Before `initialize`: nothing. */
 void ks_notify(struct ks_server *server, enum ks_lane lane, const char *method, struct ks_buf *params_json);
 
+/* Writes what is queued at once, instead of at the end of this turn of the loop. */
+void ks_server_write(struct ks_server *server);
 size_t ks_server_max_line(const struct ks_server *server);
 struct ks_streams *ks_server_streams(struct ks_server *server);
 const struct ks_outgoing *ks_server_outgoing(const struct ks_server *server); /* for stats/get */

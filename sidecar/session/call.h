@@ -8,6 +8,7 @@
 #include "plugins/frames.h"
 #include "session/disk.h"
 #include "session/files.h"
+#include "session/pipe.h"
 #include "session/session.h"
 #include "workspace/diff.h"
 
@@ -116,7 +117,8 @@ struct ks_call {
 	struct ks_box *box;
 	struct ks_escape escape; /* as it was when the box went */
 	bool claimed;
-	struct ks_call_pipe out[2], in, channel;
+	struct ks_pipe *out[2]; /* NULL: closed, or handed on */
+	struct ks_call_pipe in, channel;
 	struct ks_buf in_queue; /* from in_done on it waits to be written */
 	size_t in_done;
 	bool in_eof;
@@ -164,11 +166,11 @@ struct ks_call *ks_call_find(struct ks_core *core, const char *id, bool finished
 const char *ks_fault_name(enum ks_fault_type fault);
 
 /* ---- for kernel.c ---- */
+/* What comes out of the pipe is this call's. */
+void ks_call_own_output(struct ks_call *call, int which, struct ks_pipe *pipe);
 int ks_call_start_host(struct ks_kernel *kernel, const struct ks_call_ops *ops, struct ks_call **ret, struct ks_error *err);
 int ks_call_new_cell(struct ks_kernel *kernel, const struct ks_run_params *params, const char *code, size_t code_len,
 		     const struct ks_call_ops *ops, void *arg, struct ks_call **ret, struct ks_error *err);
-int ks_call_connect_output(struct ks_call *call, int ret_stdio[2], struct ks_error *err);
-int ks_call_take_output(struct ks_call *call, int which); /* -1: closed already */
 /* The cell says that it is done. */
 void ks_call_cell_ended(struct ks_call *cell, int exit_code);
 /* Its process has ended. */

@@ -47,6 +47,7 @@ int ks_call_new_cell(struct ks_kernel *kernel, const struct ks_run_params *param
 		return -1;
 	call->kernel = kernel;
 	call->cell = true;
+	kernel->users++;
 	call->language = kernel->language;
 	call->code = code;
 	call->code_len = code_len;
@@ -92,9 +93,10 @@ static void end_cell(struct ks_call *cell, struct ks_box_end *box_end)
 void ks_call_cell_ended(struct ks_call *cell, int exit_code)
 {
 	struct ks_call *host = cell->kernel->host;
-	struct ks_box_end box_end = { .how = KS_END_EXITED, .wait_status = exit_code << 8 };
+	struct ks_box_end box_end = *ks_kernel_usage(cell->kernel, 0);
 
-	ks_box_usage(host->box, &box_end);
+	box_end.how = KS_END_EXITED;
+	box_end.wait_status = exit_code << 8;
 	cell->escape = *ks_box_escape(host->box);
 	cell->frames.limit = host->frames.limit;
 	end_cell(cell, &box_end);

@@ -12,6 +12,7 @@
 #include "session/json_check.h"
 #include "session/kernel.h"
 
+#define DRAIN_FIRST 65536 /* what an ordinary pipe holds (pipe(7)) */
 #define READ_SLICE ((size_t)256 << 10) /* of one stream in one turn of the loop */
 
 /* ---- connecting ---- */
@@ -22,18 +23,26 @@ static int open_null(int *ret_fd, struct ks_error *err)
 	return *ret_fd < 0 ? ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot open /dev/null") : 0;
 }
 
-/* Our end never blocks; the box's is an ordinary pipe end. When we are root the box has another uid: what opens /dev/stderr
- * opens the pipe anew and is checked. A pipe has no name but in /proc of those who hold it, so others gain nothing. */
-static int make_pipe(int *ret_ours, int *ret_theirs, bool ours_reads, struct ks_error *err)
+static int make_input(struct ks_call *call, int *ret_theirs, struct ks_error *err)
 {
-	int pair[2];
+	int ends[2];
 
-	if (pipe2(pair, O_CLOEXEC) < 0)
+	if (pipe2(ends, O_CLOEXEC) < 0)
 		return ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot make a pipe");
-	*ret_ours = pair[ours_reads ? 0 : 1];
-	*ret_theirs = pair[ours_reads ? 1 : 0];
-	(void)fcntl(*ret_ours, F_SETFL, O_NONBLOCK);
-	(void)fchmod(*ret_theirs, 0666);
+	call->in.fd = ends[1];
+	*ret_theirs = ends[0];
+	(void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
+	(void)fchmod(ends[0], 0666); /* as pipe.c does */
+	return 0;
+}
+
+static void on_output(struct ks_pipe *pipe);
+
+static int make_output(struct ks_call *call, int which, int *ret_theirs, struct ks_error *err)
+{
+	if (ks_pipe_open(call->core->loop, &call->out[which], ret_theirs, err) < 0)
+		return -1;
+	ks_call_own_output(call, which, call->out[which]);
 	return 0;
 }
 
@@ -51,20 +60,11 @@ static int connect_channel(struct ks_call *call, int *ret_theirs, struct ks_erro
 	return 0;
 }
 
-int ks_call_connect_output(struct ks_call *call, int ret_stdio[2], struct ks_error *err)
+void ks_call_own_output(struct ks_call *call, int which, struct ks_pipe *pipe)
 {
-	return make_pipe(&call->out[0].fd, &ret_stdio[0], true, err) < 0 ? -1 : make_pipe(&call->out[1].fd, &ret_stdio[1], true, err);
-}
-
-int ks_call_take_output(struct ks_call *call, int which)
-{
-	struct ks_call_pipe *pipe = &call->out[which];
-	int fd = KS_TAKE_FD(pipe->fd);
-
-	if (pipe->watched)
-		uv_close((uv_handle_t *)&pipe->poll, ks_call_handle_closed);
-	pipe->watched = false;
-	return fd;
+	call->out[which] = pipe;
+	pipe->owner = call;
+	pipe->readable = on_output;
 }
 
 int ks_call_connect(struct ks_call *call, int ret_stdio[3], int *ret_result, struct ks_error *err)
@@ -72,18 +72,18 @@ int ks_call_connect(struct ks_call *call, int ret_stdio[3], int *ret_result, str
 	bool given = call->params->stdin_text.present;
 
 	if (given || call->params->interactive) {
-		if (make_pipe(&call->in.fd, &ret_stdio[0], false, err) < 0)
+		if (make_input(call, &ret_stdio[0], err) < 0)
 			return -1;
 		call->in_eof = given && !call->params->interactive;
 		ks_buf_add(&call->in_queue, call->stdin_data, call->stdin_len);
 	} else if (open_null(&ret_stdio[0], err) < 0) {
 		return -1;
 	}
-	if (make_pipe(&call->out[0].fd, &ret_stdio[1], true, err) < 0)
+	if (make_output(call, 0, &ret_stdio[1], err) < 0)
 		return -1;
 	if (call->params->merge)
 		ret_stdio[2] = ret_stdio[1];
-	else if (make_pipe(&call->out[1].fd, &ret_stdio[2], true, err) < 0)
+	else if (make_output(call, 1, &ret_stdio[2], err) < 0)
 		return -1;
 	return connect_channel(call, ret_result, err);
 }
@@ -127,34 +127,32 @@ static void keep(struct ks_call *call, int which, const char *data, size_t len)
 static bool read_some(struct ks_call *call, int which, size_t max)
 {
 	static char buffer[65536]; /* one thread, and nothing below reads */
-	struct ks_call_pipe *pipe = &call->out[which];
+	struct ks_pipe *pipe = call->out[which];
 
-	while (max > 0 && pipe->fd >= 0) {
+	while (max > 0 && pipe) {
 		ssize_t n = read(pipe->fd, buffer, max < sizeof(buffer) ? max : sizeof(buffer));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return false;
 		if (n <= 0) {
-			unwatch(pipe);
+			ks_pipe_close(KS_TAKE_PTR(call->out[which]));
 			return false;
 		}
 		keep(call, which, buffer, (size_t)n);
 		max -= (size_t)n;
 	}
-	return pipe->fd >= 0;
+	return pipe != NULL;
 }
 
-static void on_output(uv_poll_t *poll, int status, int events)
+static void on_output(struct ks_pipe *pipe)
 {
-	struct ks_call *call = poll->data;
-	int which = poll == &call->out[1].poll;
+	struct ks_call *call = pipe->owner;
+	int which = pipe == call->out[1];
 
-	(void)status;
-	(void)events;
 	size_t room = call->ops->room(call->arg);
 	if (room == 0) { /* the box waits until ks_call_resume() */
-		(void)uv_poll_stop(poll);
+		ks_pipe_flow(pipe, false);
 		return;
 	}
 	(void)read_some(call, which, room < READ_SLICE ? room : READ_SLICE);
@@ -165,16 +163,18 @@ void ks_call_resume(struct ks_call *call)
 	if (call->state != KS_CALL_RUNNING)
 		return;
 	for (int i = 0; i < 2; i++)
-		(void)watch(call, &call->out[i], UV_READABLE | UV_DISCONNECT, on_output);
+		if (call->out[i])
+			ks_pipe_flow(call->out[i], true);
 }
 
 /* What a stream holds now, and no more than fits a pipe: a process that goes on writing cannot hold us here. */
 static void drain_stream(struct ks_call *call, int which)
 {
-	int capacity = call->out[which].fd < 0 ? 0 : fcntl(call->out[which].fd, F_GETPIPE_SZ);
-
-	if (capacity > 0)
-		(void)read_some(call, which, (size_t)capacity);
+	if (!read_some(call, which, DRAIN_FIRST))
+		return;
+	int capacity = fcntl(call->out[which]->fd, F_GETPIPE_SZ);
+	if (capacity > DRAIN_FIRST)
+		(void)read_some(call, which, (size_t)capacity - DRAIN_FIRST);
 }
 
 /* ---- the result channel ---- */
@@ -377,8 +377,8 @@ void ks_call_drain(struct ks_call *call)
 
 void ks_call_disconnect(struct ks_call *call)
 {
-	unwatch(&call->out[0]);
-	unwatch(&call->out[1]);
+	for (int i = 0; i < 2; i++)
+		ks_pipe_close(KS_TAKE_PTR(call->out[i]));
 	unwatch(&call->in);
 	unwatch(&call->channel);
 	ks_buf_free(&call->in_queue);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
 #include "plugins/frames.h"
@@ -30,31 +31,21 @@ static void set_state(struct ks_kernel *kernel, enum ks_kernel_state state)
 
 /* ---- memory ---- */
 
-static void free_if_closed(struct ks_kernel *kernel)
+static void free_if_unused(struct ks_kernel *kernel)
 {
-	if (!kernel->forgotten || kernel->handles > 0)
+	if (!kernel->forgotten || kernel->users > 0)
 		return;
 	ks_pairs_free(&kernel->params.env);
 	free(kernel->params.cwd);
 	free(kernel);
 }
 
-static void on_tail_closed(uv_handle_t *handle)
-{
-	struct ks_kernel_tail *tail = handle->data;
-	struct ks_kernel *kernel = tail->kernel;
-
-	free(tail);
-	kernel->handles--;
-	free_if_closed(kernel);
-}
-
 static void close_tail(struct ks_kernel_tail *tail)
 {
 	ks_list_remove(&tail->node);
 	tail->kernel->tail_count--;
-	ks_close(&tail->fd);
-	uv_close((uv_handle_t *)&tail->poll, on_tail_closed);
+	ks_pipe_close(tail->pipe);
+	free(tail);
 }
 
 static void forget(struct ks_kernel *kernel)
@@ -62,9 +53,13 @@ static void forget(struct ks_kernel *kernel)
 	ks_list_remove(&kernel->node);
 	kernel->core->kernel_count--;
 	kernel->forgotten = true;
+	for (int i = 0; i < 2; i++) {
+		ks_pipe_close(KS_TAKE_PTR(kernel->next.pipes[i]));
+		ks_close(&kernel->next.theirs[i]);
+	}
 	while (!ks_list_empty(&kernel->tails))
 		close_tail(KS_ENTRY(kernel->tails.next, struct ks_kernel_tail, node));
-	free_if_closed(kernel);
+	free_if_unused(kernel);
 }
 
 void ks_kernels_forget_session(struct ks_session *session)
@@ -89,14 +84,12 @@ static void report(struct ks_kernel *kernel, int which, const char *data, size_t
 		core->kernel_output(core->kernel_arg, kernel, which ? KS_STDERR : KS_STDOUT, data, len);
 }
 
-static void on_tail(uv_poll_t *poll, int status, int events)
+static void on_tail(struct ks_pipe *pipe)
 {
 	static char buffer[4096];
-	struct ks_kernel_tail *tail = poll->data;
+	struct ks_kernel_tail *tail = pipe->owner;
 
-	(void)status;
-	(void)events;
-	ssize_t n = read(tail->fd, buffer, sizeof(buffer));
+	ssize_t n = read(pipe->fd, buffer, sizeof(buffer));
 	if (n > 0)
 		report(tail->kernel, tail->which, buffer, (size_t)n);
 	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -104,19 +97,19 @@ static void on_tail(uv_poll_t *poll, int status, int events)
 }
 
 /* The process itself holds the newest pipes; what a cell has left running may hold older ones, of which the oldest go. */
-static void keep_tail(struct ks_kernel *kernel, int which, int given)
+static void keep_tail(struct ks_kernel *kernel, int which, struct ks_pipe *pipe)
 {
-	KS_AUTOCLOSE int fd = given;
-	struct ks_kernel_tail *tail = fd < 0 || kernel->state == KS_KERNEL_DEAD ? NULL : calloc(1, sizeof(*tail));
+	struct ks_kernel_tail *tail = !pipe || kernel->state == KS_KERNEL_DEAD ? NULL : calloc(1, sizeof(*tail));
 
-	if (!tail)
+	if (!tail) {
+		ks_pipe_close(pipe);
 		return;
-	*tail = (struct ks_kernel_tail){ .kernel = kernel, .which = which, .fd = KS_TAKE_FD(fd) };
+	}
+	*tail = (struct ks_kernel_tail){ .kernel = kernel, .which = which, .pipe = pipe };
 	ks_list_append(&kernel->tails, &tail->node);
-	kernel->handles++;
-	(void)uv_poll_init(kernel->core->loop, &tail->poll, tail->fd);
-	tail->poll.data = tail;
-	(void)uv_poll_start(&tail->poll, UV_READABLE | UV_DISCONNECT, on_tail);
+	pipe->owner = tail;
+	pipe->readable = on_tail;
+	ks_pipe_flow(pipe, true);
 	if (++kernel->tail_count > KS_KERNEL_TAILS)
 		close_tail(KS_ENTRY(kernel->tails.next, struct ks_kernel_tail, node));
 }
@@ -145,6 +138,23 @@ static int code_file(const struct ks_call *cell, struct ks_error *err)
 	return KS_TAKE_FD(fd);
 }
 
+static int make_pipes(struct ks_kernel *kernel, struct ks_error *err)
+{
+	for (int i = 0; i < 2; i++)
+		if (!kernel->next.pipes[i] && ks_pipe_open(kernel->core->loop, &kernel->next.pipes[i], &kernel->next.theirs[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+const struct ks_box_end *ks_kernel_usage(struct ks_kernel *kernel, int64_t fresh_us)
+{
+	if (ks_now_us() >= kernel->seen_us + fresh_us) {
+		ks_box_usage(kernel->host->box, &kernel->usage);
+		kernel->seen_us = ks_now_us();
+	}
+	return &kernel->usage;
+}
+
 int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 {
 	struct ks_kernel *kernel = cell->kernel;
@@ -153,10 +163,16 @@ int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 	char name[32];
 	int fds[3] = { -1, -1, -1 };
 
+	if (kernel->forgotten)
+		return ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s has been closed", kernel->id);
 	if (!host || host->state != KS_CALL_RUNNING || kernel->cell)
 		return ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s is dead; kernel/restart starts it again", kernel->id);
-	if (ks_call_connect_output(cell, fds, err) < 0)
+	if (make_pipes(kernel, err) < 0)
 		return -1;
+	for (int i = 0; i < 2; i++) {
+		ks_call_own_output(cell, i, KS_TAKE_PTR(kernel->next.pipes[i]));
+		fds[i] = KS_TAKE_FD(kernel->next.theirs[i]);
+	}
 	fds[2] = code_file(cell, err);
 	cell->number = ++kernel->cells;
 	(void)snprintf(name, sizeof(name), "[cell %lld]", (long long)kernel->executions + 1);
@@ -169,7 +185,7 @@ int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 	if (rc == 0) {
 		ks_frames_next_call(&host->frames);
 		ks_box_escape_begin(host->box);
-		ks_box_usage(host->box, &cell->usage_before);
+		cell->usage_before = *ks_kernel_usage(kernel, KS_KERNEL_FRESH_US);
 		rc = ks_send(host->channel.fd, message.data, message.len, fds, 3, MSG_DONTWAIT);
 		if (rc < 0)
 			(void)ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s does not listen any more", kernel->id);
@@ -210,17 +226,27 @@ void ks_kernel_stop_cell(struct ks_call *cell)
 		on_insist(&cell->timer);
 }
 
+static void cell_over(struct ks_kernel *kernel, struct ks_call *cell)
+{
+	struct ks_error ignored;
+
+	kernel->cell = NULL;
+	for (int i = 0; i < 2; i++)
+		keep_tail(kernel, i, KS_TAKE_PTR(cell->out[i]));
+	if (kernel->state != KS_KERNEL_BUSY)
+		return;
+	set_state(kernel, KS_KERNEL_IDLE);
+	(void)make_pipes(kernel, &ignored); /* behind the answer; what fails is tried again when it is needed, and then told */
+}
+
 void ks_kernel_cell_left(struct ks_call *cell)
 {
 	struct ks_kernel *kernel = cell->kernel;
 
-	if (kernel->cell != cell)
-		return;
-	kernel->cell = NULL;
-	for (int i = 0; i < 2; i++)
-		keep_tail(kernel, i, ks_call_take_output(cell, i));
-	if (kernel->state == KS_KERNEL_BUSY)
-		set_state(kernel, KS_KERNEL_IDLE);
+	if (kernel->cell == cell)
+		cell_over(kernel, cell);
+	kernel->users--;
+	free_if_unused(kernel);
 }
 
 bool ks_kernel_interrupt(struct ks_kernel *kernel, const char *run_id)
@@ -396,6 +422,7 @@ static int start_host(struct ks_kernel *kernel, struct ks_error *err)
 {
 	kernel->state = KS_KERNEL_STARTING;
 	kernel->executions = 0;
+	kernel->seen_us = 0;
 	return ks_call_start_host(kernel, &host_ops, &kernel->host, err);
 }
 
@@ -461,7 +488,8 @@ int ks_kernel_open(struct ks_session *session, const struct ks_kernel_open_param
 	struct ks_kernel *kernel = calloc(1, sizeof(*kernel));
 	if (!kernel)
 		return ks_fail(err, KS_E_INTERNAL, "out of memory");
-	*kernel = (struct ks_kernel){ .core = core, .session = session, .language = language, .opened = opened, .opened_arg = arg };
+	*kernel = (struct ks_kernel){ .core = core, .session = session, .language = language, .opened = opened, .opened_arg = arg,
+				      .next.theirs = { -1, -1 } };
 	kernel->params = (struct ks_run_params)KS_RUN_PARAMS_ABSENT;
 	kernel->params.memory_mb = params->memory_mb;
 	kernel->timeout_ms = params->timeout_ms != KS_ABSENT ? params->timeout_ms : session->timeout_ms;

@@ -9,6 +9,7 @@
 #define KS_KERNEL_CELLS_MAX 64	  /* that wait in one kernel */
 #define KS_KERNEL_INSIST_MS 500	  /* between the first SIGINT, the second, and SIGKILL */
 #define KS_KERNEL_LOST_MS 200	  /* a process without its channel has so long to end */
+#define KS_KERNEL_FRESH_US 2000	  /* so long after the end of a cell its usage is still that of the process */
 #define KS_KERNEL_TAILS 16	  /* pipes of former cells that something still holds open; the oldest go */
 
 enum ks_kernel_state { KS_KERNEL_STARTING, KS_KERNEL_IDLE, KS_KERNEL_BUSY, KS_KERNEL_DEAD };
@@ -17,8 +18,8 @@ enum ks_kernel_state { KS_KERNEL_STARTING, KS_KERNEL_IDLE, KS_KERNEL_BUSY, KS_KE
 struct ks_kernel_tail {
 	struct ks_list node;
 	struct ks_kernel *kernel;
-	int which, fd;
-	uv_poll_t poll;
+	int which;
+	struct ks_pipe *pipe;
 };
 
 struct ks_kernel {
@@ -33,11 +34,17 @@ struct ks_kernel {
 	struct ks_call *cell;	     /* at work */
 	uint32_t cells;		     /* started so far, in any process of this id: the number of the last one */
 	int64_t executions;	     /* of this process */
+	struct {
+		struct ks_pipe *pipes[2]; /* NULL: not made */
+		int theirs[2];
+	} next; /* of the next cell */
+	struct ks_box_end usage; /* of this process, as it was at... */
+	int64_t seen_us;
 	int64_t timeout_ms;
 	struct ks_list tails; /* struct ks_kernel_tail, oldest first */
 	size_t tail_count;
-	int handles;
-	bool forgotten; /* freed when its handles are closed */
+	size_t users; /* cells, waiting or at work */
+	bool forgotten; /* freed with its last user */
 	/* Who waits: for the start or restart, for the end. */
 	void (*opened)(void *arg, struct ks_kernel *kernel, const struct ks_error *err);
 	void *opened_arg;
@@ -73,6 +80,8 @@ int ks_kernel_send(struct ks_call *cell, struct ks_error *err);
 /* Deadline or cancel: SIGINT, again, then SIGKILL. */
 void ks_kernel_stop_cell(struct ks_call *cell);
 void ks_kernel_cell_left(struct ks_call *cell);
+/* Of its process, now or at most so long ago. */
+const struct ks_box_end *ks_kernel_usage(struct ks_kernel *kernel, int64_t fresh_us);
 /* A state frame of the host call. -1: makes no sense. */
 int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame);
 void ks_kernel_channel_lost(struct ks_kernel *kernel);

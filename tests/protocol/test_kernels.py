@@ -366,6 +366,34 @@ def test_close(kernel):
     assert again["kernelId"] == kernel.id
 
 
+@pytest.mark.parametrize("how", ["kernel", "session"])
+def test_cells_in_the_queue_of_a_closed_one(kernel, how):
+    """They outlive the kernel: each is answered, by name, and none runs."""
+    client = kernel.client
+    first = kernel.start("print('on')\nimport time; time.sleep(60)", stream="live")
+    waiting = [kernel.start("open('never', 'w')") for _ in range(20)]
+    client.wait_for(lambda: client.output_events(first), "the cell to run")
+    if how == "kernel":
+        client.call("kernel/close", {"kernelId": kernel.id})
+        for future in waiting:
+            refused(future.error(), "kernel_dead", "/kernelId")
+        assert client.call("file/list", {"sessionId": kernel.session})["entries"] == []
+    else:
+        client.call("session/close", {"sessionId": kernel.session})
+        for future in waiting:
+            assert future.error().reason in ("cancelled", "kernel_dead")
+    assert first.result()["cellStatus"] in ("dead", "interrupted")
+
+
+def test_closed_while_the_files_of_a_cell_are_looked_at(kernel):
+    """The answer waits for a walk of many names, and the kernel is gone before it has ended."""
+    kernel.run("import os\nfor i in range(30000): os.close(os.open(f'f{i}', os.O_CREAT))")
+    future = kernel.start("print('on')", stream="live")
+    kernel.client.wait_for(lambda: kernel.client.output_events(future), "the cell to run")
+    kernel.client.call("kernel/close", {"kernelId": kernel.id})
+    assert future.result()["cellStatus"] in ("ok", "dead", "interrupted")
+
+
 def test_a_session_closes_with_its_kernels(kernel):
     future = kernel.start("import time; time.sleep(60)")
     assert kernel.client.call("session/close", {"sessionId": kernel.session}) == {}

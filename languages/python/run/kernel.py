@@ -63,11 +63,14 @@ def take(fds):
     runner.flush()  # what is printed between two cells goes where the last one's output went
     posix.dup2(fds[0], 1)
     posix.dup2(fds[1], 2)
-    with open(fds[2], "rb") as file:
-        file.seek(0)
-        source = file.read()
-    posix.close(fds[0])
-    posix.close(fds[1])
+    source = b""
+    while True:
+        more = posix.pread(fds[2], 1 << 16, len(source))
+        source += more
+        if len(more) < 1 << 16:  # of a file in memory only the last piece is shorter
+            break
+    for fd in fds:
+        posix.close(fd)
     return source[3:] if source.startswith(b"\xef\xbb\xbf") else source
 
 
@@ -123,7 +126,11 @@ class Cells:
     def show(self, value):
         if value is not None and "_" not in self.namespace:
             builtins._ = value
-        sys.displayhook(value)
+        runner.channel.patient = "_kern_figures" in sys.modules  # drawing them may print
+        try:
+            sys.displayhook(value)
+        finally:
+            runner.channel.patient = True
 
 
 def serve(namespace):
