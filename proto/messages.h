@@ -101,6 +101,13 @@ struct ks_kernel_run_params {
 	int64_t timeout_ms;
 	bool allow_input;
 	int stream, encoding;
+	bool has_render;
+	int64_t render_max_chars;
+};
+
+struct ks_render_params {
+	struct ks_text text;
+	int64_t max_chars;
 };
 
 struct ks_kernel_interrupt_params {

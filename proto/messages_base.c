@@ -289,10 +289,11 @@ static const struct ks_field stats_fields[] = {
 KS_TABLE(ks_stats_result, "StatsResult", stats_fields, .text = "Counters; more may come.");
 
 static const struct ks_field render_fields[] = {
-	KS_DOC(TEXT, "text", KS_MUST, .max = KS_TEXT_BYTES, .text = "Output of a run."),
-	KS_DOC(INT, "maxChars", KS_MUST, .min = 100, .max = KS_MAX_OUTPUT_BYTES, .text = "How long the answer may be."),
+	{ KS_TEXT("text", struct ks_render_params, text), KS_MUST, .max = KS_TEXT_BYTES, .text = "Output of a run." },
+	{ KS_INT("maxChars", struct ks_render_params, max_chars), KS_MUST, .min = KS_MIN_RENDER_CHARS, .max = KS_MAX_RENDER_CHARS,
+	  .text = "How many characters the answer may have; head and tail stay." },
 };
-KS_PARAMS(ks_render_params, "RenderParams", render_fields, .text = "What to render.");
+KS_PARAMS(ks_render_params, "RenderParams", render_fields, .size = sizeof(struct ks_render_params), .text = "What to render.");
 static const struct ks_field render_result_fields[] = {
 	KS_DOC(TEXT, "rendered", KS_MUST, .text = "Text that is safe to show a model."),
 };

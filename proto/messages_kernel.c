@@ -38,6 +38,12 @@ static const struct ks_field kernel_open_result_fields[] = {
 };
 KS_TABLE(ks_kernel_open_result, "KernelOpenResult", kernel_open_result_fields, .text = "The kernel.");
 
+static const struct ks_field cell_render_fields[] = {
+	{ KS_INT("maxChars", struct ks_kernel_run_params, render_max_chars), KS_MUST, .min = KS_MIN_RENDER_CHARS,
+	  .max = KS_MAX_RENDER_CHARS, .text = "How many characters `rendered` may have." },
+};
+static KS_TABLE(cell_render_options, "CellRenderOptions", cell_render_fields, .text = "Ask for `rendered`.");
+
 static const struct ks_field kernel_run_fields[] = {
 	{ KS_STRING("runId", struct ks_kernel_run_params, run_id), KS_HANDLE_RULE,
 	  .text = "Chosen by the client; absent: by the server." },
@@ -52,6 +58,7 @@ static const struct ks_field kernel_run_fields[] = {
 	  .text = "As in run/code." },
 	{ KS_STRING("filename", struct ks_kernel_run_params, filename), .min = 1, .max = 1024,
 	  .text = "Its name in messages; absent: [cell N]." },
+	{ KS_FLAT("render", &cell_render_options), KS_PRESENT(struct ks_kernel_run_params, has_render), .text = "Ask for `rendered`." },
 };
 KS_PARAMS(ks_kernel_run_params, "KernelRunParams", kernel_run_fields, .size = sizeof(struct ks_kernel_run_params), .text = "A cell.");
 static const char *const cell_words[] = { "ok", "error", "interrupted", "dead", NULL };

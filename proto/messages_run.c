@@ -8,8 +8,8 @@
 #define T struct ks_run_params
 
 static const struct ks_field render_fields[] = {
-	{ KS_INT("maxChars", T, render_max_chars), KS_MUST, .min = 100, .max = KS_MAX_OUTPUT_BYTES,
-	  .text = "How long the rendered text may be." },
+	{ KS_INT("maxChars", T, render_max_chars), KS_MUST, .min = KS_MIN_RENDER_CHARS, .max = KS_MAX_RENDER_CHARS,
+	  .text = "How many characters `rendered` may have." },
 };
 static KS_TABLE(render_options, "RenderOptions", render_fields, .text = "Ask for `rendered`.");
 
@@ -61,7 +61,7 @@ static const struct ks_field run_fields[] = {
 	{ KS_ENUM("encoding", T, encoding, ks_encoding_words), .fallback = "\"utf8\"",
 	  .text = "utf8 replaces invalid bytes, auto turns to base64 when there are any." },
 	{ KS_ENUM("stream", T, stream, ks_stream_words), .fallback = "\"off\"", .text = "run/output while it runs." },
-	{ KS_FLAT("render", &render_options), KS_PRESENT(T, has_render), LATER, .text = "Ask for `rendered`." },
+	{ KS_FLAT("render", &render_options), KS_PRESENT(T, has_render), .text = "Ask for `rendered`." },
 };
 
 static int check_run(const void *params, struct ks_error *err)

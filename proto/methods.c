@@ -192,7 +192,7 @@ static const struct ks_method methods[] = {
 	CALL("stats/get", &ks_no_params, &ks_stats_result, CONTROL, NOW, NO_ERRORS, .text = "Counters."),
 	CALL("rpc/schema", &ks_schema_params, &ks_schema_result, CONTROL, NOW, NO_ERRORS, .before_initialize = true,
 	     .text = "The schema of this very build."),
-	CALL("render", &ks_render_params, &ks_render_result, WORK, LATER, NO_ERRORS,
+	CALL("render", &ks_render_params, &ks_render_result, WORK, NOW, ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_GONE),
 	     .text = "Text that is safe to show a model."),
 };
 

@@ -32,6 +32,8 @@
 #define KS_MAX_CPUS_MILLI 1024000
 #define KS_MAX_PIDS 4194304 /* PID_MAX_LIMIT (linux/threads.h) */
 #define KS_MAX_OUTPUT_BYTES (1 << 30)
+#define KS_MIN_RENDER_CHARS 500 /* room for what we say about a result */
+#define KS_MAX_RENDER_CHARS 262144
 
 extern const struct ks_field ks_request_fields[1]; /* what any request may carry */
 extern const char *const ks_encoding_words[], *const ks_stream_words[], *const ks_output_words[];

@@ -212,6 +212,7 @@ static int open_all(struct main_loop *m, int fd_in, int fd_out, const struct ks_
 	m->app.started_us = ks_now_us();
 	ks_methods_base(m->app.server, m->app.core->blobs);
 	ks_methods_blob(m->app.server, m->app.core->blobs);
+	ks_methods_render(m->app.server, m->app.core->blobs);
 	ks_methods_session(&m->app);
 	ks_methods_setup(&m->app);
 	ks_methods_run(&m->app);

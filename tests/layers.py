@@ -9,7 +9,7 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BASE = {"base"}
-CORE = BASE | {"proto", "box", "workspace", "worker", "image", "egress", "plugins"}
+CORE = BASE | {"proto", "box", "workspace", "worker", "image", "egress", "plugins", "render"}
 SESSION = CORE | {"session"}
 MAY = {
     "base": set(),
@@ -20,6 +20,7 @@ MAY = {
     "egress": BASE,
     "worker": BASE | {"workspace"},
     "plugins": BASE,
+    "render": BASE,
     "session": CORE,
     "rpc": SESSION,
     "mcp": SESSION | {"rpc"},

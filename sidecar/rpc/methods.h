@@ -28,3 +28,5 @@ const struct ks_limits *ks_server_limits(const struct ks_server *server);
 
 /* blob/read, blob/write, blob/free. */
 void ks_methods_blob(struct ks_server *server, struct ks_blobs *blobs);
+/* render. */
+void ks_methods_render(struct ks_server *server, struct ks_blobs *blobs);

@@ -168,6 +168,8 @@ static int open_cell(struct run *run, const struct ks_kernel_run_params *params,
 	run->cell.timeout_ms = params->timeout_ms;
 	run->cell.stream = params->stream;
 	run->cell.encoding = params->encoding;
+	run->cell.has_render = params->has_render;
+	run->cell.render_max_chars = params->render_max_chars;
 	if (ks_call_new_cell(kernel, &run->cell, code, code_len, &call_ops, run, &run->call, err) < 0)
 		return -1;
 	return open_stream(run, &run->cell, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/write.h"
+#include "session/outcome_render.h"
 #include "session/text.h"
 
 const char *ks_signal_name(int signal_number, char room[8])
@@ -290,7 +291,7 @@ static void write_cell(const struct ks_call *call, struct ks_buf *json)
 
 /* ---- together ---- */
 
-enum { ITEM_STDOUT, ITEM_STDERR, ITEM_FILES, ITEM_RESULTS, ITEM_ERROR, ITEM_COUNT };
+enum { ITEM_STDOUT, ITEM_STDERR, ITEM_FILES, ITEM_RESULTS, ITEM_RENDERED, ITEM_ERROR, ITEM_COUNT };
 
 static void take_output(struct ks_call *call, int which, struct ks_text_item *item)
 {
@@ -329,7 +330,7 @@ static int write_item(struct ks_call *call, const char *key, struct ks_text_item
 
 int ks_outcome_write(struct ks_call *call, size_t room, struct ks_buf *json, struct ks_error *err)
 {
-	KS_AUTOBUF struct ks_buf files = { 0 }, results = { 0 }, error = { 0 }, facts = { 0 }, usage = { 0 };
+	KS_AUTOBUF struct ks_buf files = { 0 }, results = { 0 }, error = { 0 }, facts = { 0 }, usage = { 0 }, rendered = { 0 };
 	struct ks_text_item items[ITEM_COUNT] = { 0 };
 	size_t count = call->results.has_error ? ITEM_COUNT : ITEM_ERROR;
 
@@ -340,13 +341,16 @@ int ks_outcome_write(struct ks_call *call, size_t room, struct ks_buf *json, str
 		write_error(&call->results.error, &error);
 	write_facts(call, &facts);
 	write_usage(call, &usage);
+	if (call->params->has_render)
+		ks_outcome_render(call, (size_t)call->params->render_max_chars, &rendered);
 	take_output(call, 0, &items[ITEM_STDOUT]);
 	take_output(call, 1, &items[ITEM_STDERR]);
 	take_json(&files, &items[ITEM_FILES]);
 	take_json(&results, &items[ITEM_RESULTS]);
+	items[ITEM_RENDERED] = (struct ks_text_item){ .data = rendered.data, .len = rendered.len };
 	take_json(&error, &items[ITEM_ERROR]);
-	/* runId, keys, filesTruncated, resultChannel, what a cell has, braces */
-	size_t fixed = facts.len + usage.len + 420;
+	/* runId, keys, filesTruncated, resultChannel, what a cell has, rendered, braces */
+	size_t fixed = facts.len + usage.len + 440;
 	(void)ks_text_plan(items, count, room > fixed ? room - fixed : 0);
 
 	ks_write_open(json, '{');
@@ -369,10 +373,12 @@ int ks_outcome_write(struct ks_call *call, size_t room, struct ks_buf *json, str
 	ks_buf_add(json, usage.data, usage.len);
 	if (call->cell)
 		write_cell(call, json);
+	if (call->params->has_render && write_item(call, "rendered", &items[ITEM_RENDERED], json, err) < 0)
+		return -1;
 	ks_write_close(json, '}');
 	if (call->throwaway)
 		ks_blobs_expire_owner(call->core->blobs, call->session, KS_BLOB_THROWAWAY_MS);
-	if (json->failed || facts.failed || usage.failed || files.failed || results.failed || error.failed)
+	if (json->failed || facts.failed || usage.failed || files.failed || results.failed || error.failed || rendered.failed)
 		return ks_fail(err, KS_E_INTERNAL, "out of memory");
 	return 0;
 }

@@ -125,7 +125,6 @@ LATER = [
     ("session/open", {"start": "spare"}),
     ("session/open", {"start": "zygote"}),
     ("run/argv", {"argv": ["true"], "user": "root"}),
-    ("run/argv", {"argv": ["true"], "render": {"maxChars": 10}}),
 ]
 
 

@@ -338,7 +338,9 @@ static const struct {
 	/* not in this build: said before the value is looked at */
 	{ "{\"code\":\"\",\"user\":7}", KS_E_UNSUPPORTED_OPTION, "/user", "not in this build" },
 	{ "{\"code\":\"\",\"user\":null}", KS_E_UNSUPPORTED_OPTION, "/user", "not in this build" },
-	{ "{\"code\":\"\",\"render\":{\"maxChars\":1000}}", KS_E_UNSUPPORTED_OPTION, "/render", "not in this build" },
+	{ "{\"code\":\"\",\"render\":{}}", KS_E_MISSING, "/render/maxChars", NULL },
+	{ "{\"code\":\"\",\"render\":{\"maxChars\":499}}", KS_E_OUT_OF_RANGE, "/render/maxChars", NULL },
+	{ "{\"code\":\"\",\"render\":{\"maxChars\":262145}}", KS_E_OUT_OF_RANGE, "/render/maxChars", NULL },
 	{ "{\"code\":\"\",\"session\":{\"network\":1}}", KS_E_INVALID_TYPE, "/session/network", NULL },
 	{ "{\"code\":\"\",\"session\":{\"prewarm\":1}}", KS_E_UNSUPPORTED_OPTION, "/session/prewarm", "other than 0" },
 	{ "{\"code\":\"\",\"session\":{\"start\":\"spare\"}}", KS_E_UNSUPPORTED_OPTION, "/session/start", "\"spare\"" },
