@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Writes the reference page from the printed schema.
+"""Writes the reference page, or what the packages are made of, from the printed schema.
 
     kern-sidecar --print-schema | proto/generate.py > proto/REFERENCE.md
     proto/generate.py build/kern-sidecar --print-schema > proto/REFERENCE.md
+    proto/generate.py --to=typescript < proto/kern.schema.json > integrations/node/lib/protocol.d.ts
+    proto/generate.py --to=javascript < proto/kern.schema.json > integrations/node/lib/protocol.js
 """
 import json
 import subprocess
 import sys
+
+import typescript
 
 REF = "#/$defs/"
 
@@ -151,12 +155,17 @@ def page(schema):
     return "\n".join(out) + "\n"
 
 
+FORMS = {"reference": page, "typescript": typescript.declarations, "javascript": typescript.tables}
+
+
 def main():
-    if len(sys.argv) > 1:
-        text = subprocess.run(sys.argv[1:], check=True, stdout=subprocess.PIPE).stdout
+    command = sys.argv[1:]
+    form = command.pop(0).removeprefix("--to=") if command and command[0].startswith("--to=") else "reference"
+    if command:
+        text = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     else:
         text = sys.stdin.buffer.read()
-    sys.stdout.buffer.write(page(json.loads(text)).encode())
+    sys.stdout.buffer.write(FORMS[form](json.loads(text)).encode())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,3 @@
+export * from './index.js';
+import * as kern from './index.js';
+export default kern;

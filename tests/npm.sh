@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# tests/npm.sh SUITE USER: packs the npm packages of integrations/ as they would be published, installs them in a fresh
+# directory, and runs the tests of integrations/SUITE there, as USER: yourself, or kerntest when you are root.
+set -euo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+suite=$1 user=$2
+cached=$top/build/node-packages
+node=/usr/bin/node
+[ -x "$node" ] || node=/usr/local/bin/node
+
+place=$(mktemp -d /tmp/kern-npm-XXXXXX)
+trap 'rm -rf "$place"' EXIT
+mkdir "$place/tmp"
+chmod 755 "$place"
+
+as_user() { # COMMAND...: in the place, with little of our environment
+	local clean=(env -i "PATH=$PATH" "TMPDIR=$place/tmp" LANG=C.UTF-8)
+	cd "$place"
+	if [ "$user" = "$(id -un)" ]; then
+		"${clean[@]}" "HOME=$HOME" "$@"
+	else
+		id "$user" >/dev/null 2>&1 || useradd --create-home --shell /bin/sh "$user"
+		chown "$user" "$place/tmp"
+		runuser -u "$user" -- "${clean[@]}" "HOME=$(getent passwd "$user" | cut -d: -f6)" "$@"
+	fi
+}
+
+readable() { # PATH: a path of it that the user can read: itself, or a copy
+	if as_user test -x "$1"; then
+		printf '%s\n' "$1"
+	else
+		cp -r "$1" "$place/" && printf '%s\n' "$place/${1##*/}"
+	fi
+}
+
+pack_and_install() { # NAME...: the packages of integrations/NAME
+	mkdir -p "$top/build"
+	local name
+	for name; do # the program lies in the source tree while it is packed
+		(cd "$top/integrations/$name" && flock "$top/build/npm-pack.lock" npm pack --silent --pack-destination "$place" >/dev/null)
+	done
+	(cd "$place" && echo '{"private":true}' >package.json && npm install --silent --offline --no-audit --no-fund --no-package-lock ./*.tgz)
+	rm "$place"/*.tgz
+	cp -r "$top/integrations/$suite/test" "$place/test"
+	chmod -R go=u-w "$place/node_modules" "$place/test"
+}
+
+case $suite in
+node)
+	pack_and_install node
+	if "$top/tests/packages-node.sh" typescript; then
+		cp "$place/test/types.ts" "$place/test/types.mts"
+		"$node" "$cached/typescript/node_modules/typescript/bin/tsc" --noEmit --strict --target es2022 --lib es2022,esnext.disposable --module node16 \
+			--typeRoots "$cached/typescript/node_modules/@types" --types node "$place/test/types.ts" "$place/test/types.mts"
+		echo "the declarations allow and refuse what they should, for CommonJS and for ES modules"
+	else
+		echo "SKIPPED: the types, because npm could not bring typescript"
+	fi
+	as_user "$node" --test test/
+	;;
+*) echo "no suite called $suite" >&2; exit 2 ;;
+esac
+left=$(find "$place/tmp" -mindepth 1 -not -name 'kern-sidecar-*' | head -n 5)
+[ -z "$left" ] || { printf 'left behind:\n%s\n' "$left"; exit 1; }
