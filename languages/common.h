@@ -7,6 +7,7 @@
 #include "plugins/kern_plugin.h"
 
 #define KERN_PATH_MAX 4096
+#define KERN_CELLS_RESULT_FD "250" /* the channel of what kern-cells starts: programs/cells.c */
 
 /* The last component of the file name that the caller gave when it can be a file's name, else `standard`: a shell shows
  * it in its messages and as $0. */
@@ -48,7 +49,7 @@ static inline int kern_lend_display(const struct kern_run *run, struct kern_host
 	if (!run->runner_dir || run->result_fd < 0)
 		return 0;
 	(void)snprintf(text, sizeof(text), "%d", run->result_fd);
-	if (host->set_env(host, "KERN_RESULT_FD", text) < 0)
+	if (host->set_env(host, "KERN_RESULT_FD", run->flags & KERN_RUN_KERNEL ? KERN_CELLS_RESULT_FD : text) < 0)
 		return -1;
 	(void)snprintf(text, sizeof(text), "%s:%s", run->path, run->runner_dir);
 	if (host->set_env(host, "PATH", text) < 0)
@@ -57,15 +58,16 @@ static inline int kern_lend_display(const struct kern_run *run, struct kern_host
 	return host->set_env(host, "KERN_RESULT_LOCK", text) < 0 ? -1 : host->add_file(host, "kern-frames", "", 0, 0600);
 }
 
-#define KERN_CELLS_RESULT_FD "250" /* the channel of what kern-cells starts: programs/cells.c */
-
-/* A kernel whose interpreter cannot receive descriptors: kern-cells in the plugin's run/ starts `words`. */
-static inline int kern_add_cells(const struct kern_run *run, struct kern_host *host, const char *const *words, size_t count)
+/* A kernel whose interpreter cannot receive descriptors: kern-cells in the plugin's run/ starts `words`; those of a shell are the
+ * shell and the file that it sources. */
+static inline int kern_add_cells(const struct kern_run *run, struct kern_host *host, int is_shell, const char *const *words, size_t count)
 {
 	char text[KERN_PATH_MAX];
 
 	(void)snprintf(text, sizeof(text), "%s/kern-cells", run->runner_dir);
 	if (host->add_arg(host, text) < 0)
+		return -1;
+	if (is_shell && (host->add_arg(host, "--shell") < 0 || host->add_arg(host, run->code_dir) < 0))
 		return -1;
 	(void)snprintf(text, sizeof(text), "%d", run->result_fd);
 	if (host->add_arg(host, text) < 0)
@@ -74,4 +76,23 @@ static inline int kern_add_cells(const struct kern_run *run, struct kern_host *h
 		if (host->add_arg(host, words[i]) < 0)
 			return -1;
 	return 0;
+}
+
+/* The whole of a shell's plugin but its name: a script that is a file, or a kernel that sources `setup` of the plugin's run/. */
+static inline int kern_prepare_shell(const struct kern_run *run, struct kern_host *host, const char *setup)
+{
+	char path[KERN_PATH_MAX];
+
+	if (!(run->flags & KERN_RUN_KERNEL)) {
+		if (kern_place_code(run, host, kern_file_name(run, "main.sh"), path) < 0 || host->add_arg(host, run->interpreter) < 0 ||
+		    host->add_arg(host, path) < 0 || kern_lend_display(run, host) < 0)
+			return -1;
+		return kern_add_args(run, host);
+	}
+	if (!run->runner_dir)
+		return host->fail(host, NULL, "the run directory with kern-cells is missing");
+	if (snprintf(path, sizeof(path), "%s/%s", run->runner_dir, setup) >= (int)sizeof(path))
+		return host->fail(host, NULL, "the path of the runner is too long");
+	const char *const words[] = { run->interpreter, path };
+	return kern_add_cells(run, host, 1, words, 2) < 0 ? -1 : kern_lend_display(run, host);
 }

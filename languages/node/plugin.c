@@ -37,7 +37,7 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 	(void)snprintf(fd, sizeof(fd), "%d", run->result_fd);
 	if (run->flags & KERN_RUN_KERNEL) {
 		const char *const words[] = { run->interpreter, runner, KERN_CELLS_RESULT_FD };
-		return kern_add_cells(run, host, words, sizeof(words) / sizeof(words[0]));
+		return kern_add_cells(run, host, 0, words, sizeof(words) / sizeof(words[0]));
 	}
 	if (kern_place_code(run, host, name, path) < 0)
 		return -1;

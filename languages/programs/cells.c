@@ -1,14 +1,18 @@
-/* cells.c: kern-cells RESULT_FD PROGRAM ARGS...: the main process of a kernel whose interpreter cannot receive descriptors.
+/* cells.c: kern-cells [--shell DIR] RESULT_FD PROGRAM ARGS...: the main process of a kernel whose interpreter cannot receive descriptors.
  * It starts the interpreter and stands between it and the host:
  *
- *   host  --- cells, with their descriptors; answers ------>  kern-cells  --- words, on 251; answers, on 250 --->  PROGRAM
- *         <-- frames, numbered anew; states --------------               <-- words, on 251; frames, on 250 ------
+ *   host  --- cells, with their descriptors; answers ------>  kern-cells  --- words; answers, on 250 --->  PROGRAM
+ *         <-- frames, numbered anew; states --------------               <-- words; frames, on 250 ------
  *
- * The interpreter is told paths, /proc/PID/fd/N, that it can open. Words are lines: "cell NUMBER STDOUT STDERR CODE NAME" to
+ * The interpreter is told paths, /proc/PID/fd/N, that it can open. Words are lines on 251: "cell NUMBER STDOUT STDERR CODE NAME" to
  * it; "ready", "begin", "pause" and "done STATUS [EXIT]" from it. Between "begin" and "pause" an interrupt reaches its process
  * group, one; at other times it waits for the next "begin" of the cell. "pause" is answered on 250, by an ack of frame 0 whose
  * offset counts the interrupts since "begin": so it can wait for one that is still on its way, and none hits it when it is not
- * prepared, nor a later cell. It ends as the interpreter has ended. */
+ * prepared, nor a later cell. It ends as the interpreter has ended.
+ *
+ * --shell: PROGRAM is a POSIX shell. Its words to us are the same; what it is told is its script, which it reads from a pipe as we write
+ * it: first ARGS, a file to source, with $__kern; then three lines a cell. It needs no descriptor but 250, no loop that a `break`
+ * could leave, and goes on where it can behind any error. The code is a link of the cell's name in DIR, for messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,22 +28,26 @@
 
 #include "frame.h"
 
-#define CHILD_RESULTS 250
-#define CHILD_WORDS 251
+/* "$__kern"0 to "$__kern"5 in a shell's lines */
+enum { CELL_STDIN = 240, CELL_STDOUT, CELL_STDERR, CELL_CODE, SHELL_SCRIPT, SHELL_WORDS, CHILD_RESULTS = 250, CHILD_WORDS };
+
 #define LINE_MAX_BYTES 256
 #define NAME_BYTES 1024
+#define CELL_FDS 4 /* stdout, stderr, code, and perhaps stdin */
 
 static struct {
-	int host, results, words, signals;
+	int host, results, to, from, signals; /* to, from: words */
+	const char *dir; /* of a shell, else NULL */
 	pid_t child;
-	int cell_fds[3];
+	int cell_fds[CELL_FDS];
+	char link[LINE_MAX_BYTES];
 	uint32_t cell;
 	enum { NO_CELL, SENT, BEGUN, HIT, PAUSED } state;
 	bool interrupted; /* at another time */
 	uint32_t id, child_id; /* of the newest frame: as the host, and as the interpreter counts */
 	char line[LINE_MAX_BYTES];
 	size_t line_len;
-} cells = { .cell_fds = { -1, -1, -1 } };
+} cells = { .cell_fds = { -1, -1, -1, -1 } };
 
 static uint8_t datagram[FRAME_HEADER + FRAME_PIECE + 1];
 
@@ -51,11 +59,14 @@ __attribute__((noreturn)) static void die(const char *what)
 
 static void close_cell(void)
 {
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < CELL_FDS; i++) {
 		if (cells.cell_fds[i] >= 0)
 			(void)close(cells.cell_fds[i]);
 		cells.cell_fds[i] = -1;
 	}
+	if (cells.link[0])
+		(void)unlink(cells.link);
+	cells.link[0] = '\0';
 }
 
 /* ---- to the host ---- */
@@ -71,10 +82,10 @@ static void to_host(const void *data, size_t len)
 	}
 }
 
-static void tell(const char *state, const char *status, const char *asked)
+static void tell(const char *state, const char *status, const char *code)
 {
 	uint8_t frame[FRAME_HEADER + 3 * (FRAME_KEY + 7) + LINE_MAX_BYTES];
-	const char *const parts[][2] = { { state, "" }, { "status", status }, { "exit", asked } };
+	const char *const parts[][2] = { { state, "" }, { "status", status }, { cells.dir ? "code" : "exit", code } };
 	size_t at = FRAME_HEADER;
 
 	for (int i = 0; i < 3; i++) {
@@ -122,7 +133,7 @@ static void interrupt(void)
 static void send_word(const char *line, size_t len)
 {
 	while (len > 0) {
-		ssize_t n = send(cells.words, line, len, MSG_NOSIGNAL);
+		ssize_t n = cells.dir ? write(cells.to, line, len) : send(cells.to, line, len, MSG_NOSIGNAL);
 		if (n < 0 && errno != EINTR)
 			return; /* it is dying: its end follows */
 		line += n > 0 ? n : 0;
@@ -130,36 +141,80 @@ static void send_word(const char *line, size_t len)
 	}
 }
 
-static void start_cell(const uint8_t *frame, size_t len, const int fds[3])
+static void name_of(const uint8_t *frame, size_t len, char ret[static NAME_BYTES + 1])
 {
-	char line[NAME_BYTES + LINE_MAX_BYTES], name[NAME_BYTES + 1] = "";
-	const int me = getpid();
-
+	ret[0] = '\0';
 	for (size_t at = FRAME_HEADER; at + 6 <= len;) {
 		size_t key_len = frame[at], data_len = get32(frame + at + 2);
 		const char *key = (const char *)frame + at + 6;
 		if (key_len == 0 || key_len > len - at - 6 || data_len > len - at - 6 - key_len)
 			break;
 		if (key[key_len - 1] == '\0' && strcmp(key, "name") == 0 && data_len <= NAME_BYTES) {
-			memcpy(name, key + key_len, data_len);
-			name[data_len] = '\0';
+			memcpy(ret, key + key_len, data_len);
+			ret[data_len] = '\0';
 		}
 		at += 6 + key_len + data_len;
 	}
+}
+
+/* Where a shell's lines expect it. */
+static void place(int *fd, int at)
+{
+	int from = *fd >= 0 ? *fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (from < 0 || dup3(from, at, O_CLOEXEC) < 0)
+		die("a descriptor of the cell");
+	(void)close(from);
+	*fd = at;
+}
+
+/* The lines of a cell: short, as a shell reads them byte by byte; quoted, so that aliases and IFS of the code do not matter. */
+static size_t shell_lines(const char *name, char *line, size_t size)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789.-[] ";
+	const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+	char code[64];
+
+	if (!*base || *base == '.' || *base == '-' || strlen(base) > 64 || base[strspn(base, letters)])
+		base = "cell";
+	place(&cells.cell_fds[0], CELL_STDOUT);
+	place(&cells.cell_fds[1], CELL_STDERR);
+	place(&cells.cell_fds[2], CELL_CODE);
+	place(&cells.cell_fds[3], CELL_STDIN);
+	(void)snprintf(cells.link, sizeof(cells.link), "%s/%.64s", cells.dir, base);
+	(void)snprintf(code, sizeof(code), "/proc/%d/fd/%d", getpid(), CELL_CODE);
+	if (symlink(code, cells.link) < 0) /* the name is taken */
+		cells.link[0] = '\0';
+	return (size_t)snprintf(line, size,
+				"\\__kern_begin %u\n\\. '%s' <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n\\__kern_end \"$?\"\n", cells.cell,
+				cells.link[0] ? cells.link : code);
+}
+
+static void start_cell(const uint8_t *frame, size_t len, const int fds[CELL_FDS])
+{
+	char line[NAME_BYTES + 2 * LINE_MAX_BYTES], name[NAME_BYTES + 1];
+	const int me = getpid();
+	size_t n;
+
+	close_cell(); /* none, if the words of the last one made sense */
+	name_of(frame, len, name);
 	memcpy(cells.cell_fds, fds, sizeof(cells.cell_fds));
 	cells.cell = get32(frame + 8);
 	cells.state = SENT;
 	cells.interrupted = false;
-	int n = snprintf(line, sizeof(line), "cell %u /proc/%d/fd/%d /proc/%d/fd/%d /proc/%d/fd/%d %s\n", cells.cell, me, fds[0], me, fds[1],
-			 me, fds[2], name);
-	send_word(line, (size_t)n);
+	if (cells.dir)
+		n = shell_lines(name, line, sizeof(line));
+	else
+		n = (size_t)snprintf(line, sizeof(line), "cell %u /proc/%d/fd/%d /proc/%d/fd/%d /proc/%d/fd/%d %s\n", cells.cell, me, fds[0], me,
+				     fds[1], me, fds[2], name);
+	send_word(line, n);
 }
 
 static void from_host(void)
 {
 	union {
 		struct cmsghdr align;
-		char room[CMSG_SPACE(3 * sizeof(int))];
+		char room[CMSG_SPACE(CELL_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = { datagram, sizeof(datagram) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
@@ -170,9 +225,9 @@ static void from_host(void)
 	if (n <= 0)
 		_exit(0);
 	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
-	if (n >= FRAME_HEADER && datagram[5] == FRAME_CELL && head && head->cmsg_len == CMSG_LEN(3 * sizeof(int))) {
-		int fds[3];
-		memcpy(fds, CMSG_DATA(head), sizeof(fds));
+	if (n >= FRAME_HEADER && datagram[5] == FRAME_CELL && head && head->cmsg_len >= CMSG_LEN(3 * sizeof(int))) {
+		int fds[CELL_FDS] = { -1, -1, -1, -1 };
+		memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
 		start_cell(datagram, (size_t)n, fds);
 	} else if (n == FRAME_HEADER && datagram[5] == FRAME_ACK && get32(datagram + 12) == cells.id) {
 		put32(datagram + 12, cells.child_id);
@@ -189,7 +244,6 @@ static void take_word(char *line)
 	if (strcmp(word, "ready") == 0) {
 		tell("ready", NULL, NULL);
 	} else if (strcmp(word, "begin") == 0 && cells.state != NO_CELL) {
-		close_cell(); /* it has opened them */
 		cells.state = BEGUN;
 		if (cells.interrupted)
 			interrupt();
@@ -199,7 +253,7 @@ static void take_word(char *line)
 		if (cells.state != NO_CELL)
 			cells.state = PAUSED;
 		(void)send(cells.results, answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
-	} else if (strcmp(word, "done") == 0 && cells.state != NO_CELL && cells.state != BEGUN) {
+	} else if (strcmp(word, "done") == 0 && cells.state != NO_CELL) {
 		const char *status = strtok(NULL, " ");
 		while (pass_frame())
 			;
@@ -213,7 +267,7 @@ static void take_word(char *line)
 static bool from_words(void)
 {
 	char buffer[LINE_MAX_BYTES];
-	ssize_t n = recv(cells.words, buffer, sizeof(buffer), MSG_DONTWAIT);
+	ssize_t n = read(cells.from, buffer, sizeof(buffer));
 
 	if (n <= 0)
 		return n < 0 && (errno == EINTR || errno == EAGAIN);
@@ -261,9 +315,39 @@ static void from_signals(void)
 		end_as(status);
 }
 
+/* In the child: the words of a socket on 251, or as the paths of pipes in the script itself. */
+static void become(char **argv, int results, int words)
+{
+	char script[64];
+
+	if (dup2(results, CHILD_RESULTS) < 0 || (!cells.dir && dup2(words, CHILD_WORDS) < 0))
+		die("dup2");
+	if (cells.dir) {
+		(void)snprintf(script, sizeof(script), "/proc/%d/fd/%d", getppid(), SHELL_SCRIPT);
+		argv[1] = script;
+	}
+	(void)execvp(argv[0], argv);
+	die(argv[0]);
+}
+
+/* The pipes of a shell: it opens its ends by their paths, so we keep them open as well. */
+static void make_pipes(void)
+{
+	int script[2], words[2];
+
+	if (pipe2(script, O_CLOEXEC) < 0 || pipe2(words, O_CLOEXEC) < 0)
+		die("pipe2");
+	place(&script[0], SHELL_SCRIPT);
+	place(&words[1], SHELL_WORDS);
+	cells.to = script[1];
+	cells.from = words[0];
+}
+
 static void start(char **argv)
 {
-	int results[2], words[2];
+	int results[2], words[2] = { -1, -1 };
+	const char *const setup = argv[1];
+	char line[LINE_MAX_BYTES];
 	sigset_t set, old;
 
 	(void)sigemptyset(&set);
@@ -271,8 +355,11 @@ static void start(char **argv)
 	(void)sigaddset(&set, SIGCHLD);
 	if (sigprocmask(SIG_BLOCK, &set, &old) < 0 || (cells.signals = signalfd(-1, &set, SFD_CLOEXEC)) < 0)
 		die("signalfd");
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, results) < 0 ||
-	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, words) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, results) < 0)
+		die("socketpair");
+	if (cells.dir)
+		make_pipes();
+	else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, words) < 0)
 		die("socketpair");
 	cells.child = fork();
 	if (cells.child < 0)
@@ -280,28 +367,44 @@ static void start(char **argv)
 	if (cells.child == 0) {
 		(void)setpgid(0, 0);
 		(void)sigprocmask(SIG_SETMASK, &old, NULL);
-		if (dup2(results[1], CHILD_RESULTS) < 0 || dup2(words[1], CHILD_WORDS) < 0)
-			die("dup2");
-		(void)execvp(argv[0], argv);
-		die(argv[0]);
+		become(argv, results[1], words[1]);
 	}
 	(void)close(results[1]);
-	(void)close(words[1]);
 	cells.results = results[0];
-	cells.words = words[0];
+	if (cells.dir) {
+		send_word(line, (size_t)snprintf(line, sizeof(line), "__kern=/proc/%d/fd/24\n. '%s'\n", getpid(), setup));
+		return;
+	}
+	(void)close(words[1]);
+	cells.to = cells.from = words[0];
+}
+
+/* For a shell whose own printf cannot be had. */
+static int say(const char *word, const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || dprintf(fd, "%s\n", word) < 0;
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 3) {
-		(void)fputs("usage: kern-cells RESULT_FD PROGRAM ARGS...\n", stderr);
+	if (argc == 4 && strcmp(argv[1], "--say") == 0)
+		return say(argv[2], argv[3]);
+	if (argc > 2 && strcmp(argv[1], "--shell") == 0) {
+		cells.dir = argv[2];
+		argv += 2;
+		argc -= 2;
+	}
+	if (argc < (cells.dir ? 4 : 3)) {
+		(void)fputs("usage: kern-cells [--shell DIR] RESULT_FD PROGRAM ARGS...\n", stderr);
 		return 2;
 	}
 	cells.host = atoi(argv[1]);
 	if (fcntl(cells.host, F_SETFD, FD_CLOEXEC) < 0)
 		die("the result channel");
 	start(argv + 2);
-	struct pollfd polls[] = { { cells.results, POLLIN, 0 }, { cells.words, POLLIN, 0 }, { cells.signals, POLLIN, 0 }, { cells.host, POLLIN, 0 } };
+	struct pollfd polls[] = { { cells.results, POLLIN, 0 }, { cells.from, POLLIN, 0 }, { cells.signals, POLLIN, 0 }, { cells.host, POLLIN, 0 } };
 	for (;;) {
 		if (poll(polls, 4, -1) < 0 && errno != EINTR)
 			die("poll");

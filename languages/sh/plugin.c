@@ -1,22 +1,17 @@
 /* sh: POSIX sh, whatever the image has as sh (dash, busybox, bash in posix mode). The code is a script file, never
- * stdin and never wrapped. */
+ * stdin and never wrapped; a kernel's cells are files that one sh sources (run/kernel.sh). */
 #include "../common.h"
 
 static int prepare(void *self, const struct kern_run *run, struct kern_host *host)
 {
-	char path[KERN_PATH_MAX];
-
 	(void)self;
-	if (kern_place_code(run, host, kern_file_name(run, "main.sh"), path) < 0 ||
-	    host->add_arg(host, run->interpreter) < 0 || host->add_arg(host, path) < 0 || kern_lend_display(run, host) < 0)
-		return -1;
-	return kern_add_args(run, host);
+	return kern_prepare_shell(run, host, "kernel.sh");
 }
 
 static const char *const programs[] = { "sh", NULL };
 static const struct kern_language language = {
 	.size = sizeof(language),
-	.flags = KERN_CAN_RICH,
+	.flags = KERN_CAN_RICH | KERN_CAN_KERNEL | KERN_CAN_INTERRUPT,
 	.name = "sh",
 	.programs = programs,
 	.file_name = "main.sh",

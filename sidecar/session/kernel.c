@@ -303,7 +303,8 @@ static void cell_done(struct ks_kernel *kernel, const struct kern_frame *frame)
 	const struct kern_part *status = part(frame, "status");
 
 	cell->cell_status = is(status, "ok") ? KS_CELL_OK : is(status, "interrupted") ? KS_CELL_INTERRUPTED : KS_CELL_ERROR;
-	int code = part(frame, "exit") ? exit_code_of(part(frame, "exit")) : cell->cell_status == KS_CELL_OK ? 0 : 1;
+	const struct kern_part *number = part(frame, "exit") ? part(frame, "exit") : part(frame, "code");
+	int code = number ? exit_code_of(number) : cell->cell_status == KS_CELL_OK ? 0 : 1;
 	if (part(frame, "exit"))
 		ks_notes_add(&cell->notes, "exit_in_cell", "the code asked to exit with %d; the kernel and its state are kept", code);
 	ks_call_cell_ended(cell, code);

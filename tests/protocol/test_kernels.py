@@ -416,7 +416,7 @@ def test_bad_requests(client):
     where = {"sessionId": session}
     refused(client.fail("kernel/open", {"sessionId": "nobody"}), "unknown_handle", "/sessionId")
     refused(client.fail("kernel/open", {**where, "language": "cobol"}), "unknown_language", "/language")
-    refused(client.fail("kernel/open", {**where, "language": "sh"}), "unknown_language", "/language")
+    refused(client.fail("kernel/open", {**where, "language": "typescript"}), "unknown_language", "/language")
     client.call("kernel/open", {**where, "kernelId": "k"})
     refused(client.fail("kernel/open", {**where, "kernelId": "k"}), "duplicate_handle", "/kernelId")
     for method, more in (("run", {"code": "1"}), ("interrupt", {}), ("restart", {}), ("close", {})):

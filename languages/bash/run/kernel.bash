@@ -1,0 +1,71 @@
+# A kernel of bash sources this once; then come three lines a cell (../../programs/cells.c): __kern_begin, the cell itself, __kern_end.
+# Between two cells the output of all this goes nowhere, so that `set -x` or a DEBUG trap of the code stay unheard.
+BASH_ARGV0=bash
+exec >/dev/null 2>&1
+export KERN_RESULT_CALL
+__kern_at='' # not empty: in a cell
+
+# An interrupt returns from all functions and files that the cell is in: from the one at work, and by a DEBUG trap from those around
+# it. A DEBUG trap of the code is gone then: bash has put it away while a function is at work.
+__kern_trap='if [[ ${__kern_at-} ]]; then __kern_at="" __kern_hit=1; __kern_unwind; builtin return 0; fi'
+
+__kern_unwind() {
+	[[ :$SHELLOPTS: == *:functrace:* ]] || __kern_hit=untrace
+	builtin trap 'if [[ ${FUNCNAME-} && $FUNCNAME != __kern_* ]]; then builtin return 0; fi' DEBUG
+	builtin set -T
+}
+
+readonly __kern __kern_trap
+
+# In POSIX mode `unset` is itself whatever functions there are: behind this `builtin` is, too, and all that goes through it.
+__kern_own() {
+	if [[ :$SHELLOPTS: == *:posix:* ]]; then
+		unset -f builtin .
+	else
+		POSIXLY_CORRECT=1
+		unset -f builtin .
+		unset POSIXLY_CORRECT
+		__kern_restore "$BASHOPTS" expand_aliases inherit_errexit interactive_comments shift_verbose # as they were
+	fi
+}
+
+# BASHOPTS OPTION...: those that the mode has changed. No variables: the code may have made them read-only.
+__kern_restore() {
+	while [[ $# -gt 1 ]]; do
+		if [[ :$1: == *:$2:* ]]; then
+			builtin shopt -s "$2"
+		else
+			builtin shopt -u "$2"
+		fi
+		builtin set -- "$1" "${@:3}"
+	done
+}
+
+__kern_say() {
+	builtin printf '%s\n' "$1" >"$__kern"5 || "${BASH_SOURCE%/*}/kern-cells" --say "$1" "${__kern}5"
+}
+
+__kern_begin() { # NUMBER
+	__kern_own
+	KERN_RESULT_CALL=$1 __kern_hit=''
+	builtin trap "$__kern_trap" INT
+	__kern_at=1
+	__kern_say begin
+}
+
+__kern_end() { # STATUS
+	__kern_at=''
+	__kern_own
+	if [[ ${__kern_hit-} ]]; then
+		builtin trap - DEBUG
+		[[ $__kern_hit != untrace ]] || builtin set +T
+		__kern_say 'done interrupted 130'
+	elif [[ $1 == 0 ]]; then
+		__kern_say 'done ok 0'
+	else
+		__kern_say "done error $1"
+	fi
+}
+
+readonly -f __kern_unwind __kern_own __kern_restore __kern_say __kern_begin __kern_end
+__kern_say ready
