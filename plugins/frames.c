@@ -122,11 +122,11 @@ static enum ks_frames_status corrupt(struct ks_frames *frames, const char *reaso
 	return KS_FRAMES_CORRUPT;
 }
 
-/* Over the limit a value and an error still pass, as they matter most; results.c keeps one of each. */
+/* Over the limit a value and an error still pass, as they matter most (results.c keeps one of each), and what a kernel says of itself. */
 static bool over_limit(const struct ks_frames *frames)
 {
 	return frames->count > KS_FRAMES_PER_CALL && frames->type != KERN_FRAME_VALUE &&
-	       frames->type != KERN_FRAME_ERROR;
+	       frames->type != KERN_FRAME_ERROR && frames->type != KERN_FRAME_STATE;
 }
 
 enum ks_frames_status ks_frames_feed(struct ks_frames *frames, const void *datagram, size_t len, struct kern_frame *ret)

@@ -84,6 +84,7 @@ static const struct ks_field language_fields[] = {
 	KS_DOC(BOOL, "kernel", .text = "Can be a kernel."),
 	KS_DOC(BOOL, "zygote", .text = "Can start from a booted interpreter."),
 	KS_DOC(BOOL, "interrupt", .text = "A kernel of it can be interrupted without losing its state."),
+	KS_DOC(BOOL, "input", .text = "A kernel of it takes allowInput."),
 };
 static KS_TABLE(language, "Language", language_fields, .text = "A language that a plugin brings.");
 

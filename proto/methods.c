@@ -94,7 +94,7 @@ static const struct ks_method methods[] = {
 	EVENT("run/started", &ks_run_started, WORK, NOW, .text = "The main process is running."),
 	EVENT("run/output", &ks_run_output, WORK, NOW, .text = "A piece of output of a run with a stream."),
 	EVENT("run/display", &ks_run_display, WORK, NOW, .text = "A rich result while the code runs."),
-	EVENT("run/inputWanted", &ks_input_wanted, WORK, LATER,
+	EVENT("run/inputWanted", &ks_input_wanted, WORK, NOW,
 	      .text = "The code waits for a line; answer with run/stdin."),
 	CALL("run/stdin", &ks_run_stdin_params, &ks_nothing, CONTROL, NOW, ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_GONE),
 	     .text = "Input for an interactive run; answers when it is accepted."),

@@ -140,6 +140,7 @@ static void write_languages(struct ks_buf *json, const struct ks_plugins *plugin
 		ks_write_key_bool(json, "kernel", language->api.flags & KERN_CAN_KERNEL);
 		ks_write_key_bool(json, "zygote", language->api.flags & KERN_CAN_ZYGOTE);
 		ks_write_key_bool(json, "interrupt", language->api.flags & KERN_CAN_INTERRUPT);
+		ks_write_key_bool(json, "input", language->api.flags & KERN_CAN_INPUT);
 		ks_write_close(json, '}');
 	}
 	ks_write_close(json, ']');

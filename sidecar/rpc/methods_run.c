@@ -108,7 +108,14 @@ static void on_credit(void *arg, uint64_t bytes)
 	ks_stream_credit(run->stream, bytes);
 }
 
-static const struct ks_call_ops call_ops = { on_started, on_output, on_credit, on_room, on_done, on_failed };
+static void on_input_wanted(void *arg, const char *prompt, size_t len, bool password)
+{
+	struct run *run = arg;
+
+	ks_stream_input_wanted(run->stream, prompt, len, password);
+}
+
+static const struct ks_call_ops call_ops = { on_started, on_output, on_credit, on_room, on_input_wanted, on_done, on_failed };
 
 static void on_stream_room(void *arg)
 {
@@ -170,6 +177,7 @@ static int open_cell(struct run *run, const struct ks_kernel_run_params *params,
 	run->cell.encoding = params->encoding;
 	run->cell.has_render = params->has_render;
 	run->cell.render_max_chars = params->render_max_chars;
+	run->cell.interactive = params->allow_input;
 	if (ks_call_new_cell(kernel, &run->cell, code, code_len, &call_ops, run, &run->call, err) < 0)
 		return -1;
 	return open_stream(run, &run->cell, err);

@@ -81,7 +81,7 @@ static void on_failed(void *arg, const struct ks_error *err)
 	free_setup(setup);
 }
 
-static const struct ks_call_ops setup_ops = { on_started, on_output, on_credit, on_room, on_done, on_failed };
+static const struct ks_call_ops setup_ops = { on_started, on_output, on_credit, on_room, NULL, on_done, on_failed };
 
 static void on_stream_room(void *arg)
 {

@@ -311,6 +311,22 @@ static void skip(struct part *part, size_t count)
 	ks_buf_drop(&part->held, count);
 }
 
+void ks_stream_input_wanted(struct ks_stream *stream, const char *prompt, size_t len, bool password)
+{
+	KS_AUTOBUF struct ks_buf line = { 0 };
+
+	flush_all(stream);
+	ks_buf_str(&line, "{\"jsonrpc\":\"2.0\",\"method\":\"run/inputWanted\",\"params\":");
+	ks_write_open(&line, '{');
+	ks_write_key_string(&line, "runId", stream->run_id);
+	ks_write_key(&line, "prompt");
+	ks_write_utf8_lossy(&line, prompt, len);
+	ks_write_key_bool(&line, "password", password);
+	ks_write_close(&line, '}');
+	if (stream->ended || stream->flow->bytes + line.len > KS_STREAM_WINDOW || !push(stream, &line))
+		stream->streams->chunks_dropped++;
+}
+
 void ks_stream_display(struct ks_stream *stream, struct ks_buf *members)
 {
 	struct waiting_display *display = NULL;

@@ -64,6 +64,8 @@ void ks_stream_feed(struct ks_stream *stream, enum ks_output which, const void *
 /* run/display, behind all that was fed before it. `members`: what comes after runId and seq, one at least; its content
  * is taken. A live stream that is behind drops it, a lossless one keeps it until its turn. */
 void ks_stream_display(struct ks_stream *stream, struct ks_buf *members);
+/* run/inputWanted, behind all that can be sent of what was fed before it. One too many for the window is dropped. */
+void ks_stream_input_wanted(struct ks_stream *stream, const char *prompt, size_t len, bool password);
 /* Raw bytes that the caller may read from the box now; SIZE_MAX unless lossless. */
 size_t ks_stream_room(struct ks_stream *stream);
 void ks_stream_credit(struct ks_stream *stream, uint64_t bytes); /* run/credit */

@@ -28,6 +28,7 @@ struct ks_call_ops {
 	void (*output)(void *arg, enum ks_output which, const void *data, size_t len);
 	void (*credit)(void *arg, uint64_t bytes); /* of the client; may be NULL */
 	size_t (*room)(void *arg); /* bytes that may be read from the box now; SIZE_MAX when nobody holds it up */
+	void (*input_wanted)(void *arg, const char *prompt, size_t len, bool password); /* of a cell that may ask; else NULL */
 	void (*done)(void *arg);   /* ks_call_outcome() is complete; last */
 	void (*failed)(void *arg, const struct ks_error *err); /* instead: no foreign code ran; last */
 };
@@ -171,6 +172,8 @@ void ks_call_own_output(struct ks_call *call, int which, struct ks_pipe *pipe);
 int ks_call_start_host(struct ks_kernel *kernel, const struct ks_call_ops *ops, struct ks_call **ret, struct ks_error *err);
 int ks_call_new_cell(struct ks_kernel *kernel, const struct ks_run_params *params, const char *code, size_t code_len,
 		     const struct ks_call_ops *ops, void *arg, struct ks_call **ret, struct ks_error *err);
+#define KS_CELL_FDS 4 /* stdout, stderr, code, and stdin or -1 */
+int ks_call_connect_input(struct ks_call *call, int *ret_theirs, struct ks_error *err); /* -1 where it has none */
 /* The cell says that it is done. */
 void ks_call_cell_ended(struct ks_call *cell, int exit_code);
 /* Its process has ended. */

@@ -40,6 +40,8 @@ int ks_call_new_cell(struct ks_kernel *kernel, const struct ks_run_params *param
 		return -1;
 	if (!kernel->host)
 		return ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s is dead; kernel/restart starts it again", kernel->id);
+	if (params->interactive && !(kernel->language->api.flags & KERN_CAN_INPUT))
+		return ks_fail_at(err, KS_E_UNSUPPORTED_OPTION, "/allowInput", "kernels of %s cannot ask for input", kernel->language->api.name);
 	if (!has_room(kernel))
 		return ks_fail_at(err, KS_E_BUSY, "/kernelId", "%d cells wait in kernel %s", KS_KERNEL_CELLS_MAX, kernel->id);
 	struct ks_call *call = ks_call_alloc(kernel->core, kernel->session, params, ops, arg, "run", err);

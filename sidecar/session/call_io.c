@@ -67,18 +67,22 @@ void ks_call_own_output(struct ks_call *call, int which, struct ks_pipe *pipe)
 	pipe->readable = on_output;
 }
 
+int ks_call_connect_input(struct ks_call *call, int *ret_theirs, struct ks_error *err)
+{
+	if (!call->params->stdin_text.present && !call->params->interactive)
+		return 0;
+	if (make_input(call, ret_theirs, err) < 0)
+		return -1;
+	call->in_eof |= !call->params->interactive;
+	ks_buf_add(&call->in_queue, call->stdin_data, call->stdin_len);
+	return 0;
+}
+
 int ks_call_connect(struct ks_call *call, int ret_stdio[3], int *ret_result, struct ks_error *err)
 {
-	bool given = call->params->stdin_text.present;
-
-	if (given || call->params->interactive) {
-		if (make_input(call, &ret_stdio[0], err) < 0)
-			return -1;
-		call->in_eof = given && !call->params->interactive;
-		ks_buf_add(&call->in_queue, call->stdin_data, call->stdin_len);
-	} else if (open_null(&ret_stdio[0], err) < 0) {
+	ret_stdio[0] = -1;
+	if (ks_call_connect_input(call, &ret_stdio[0], err) < 0 || (ret_stdio[0] < 0 && open_null(&ret_stdio[0], err) < 0))
 		return -1;
-	}
 	if (make_output(call, 0, &ret_stdio[1], err) < 0)
 		return -1;
 	if (call->params->merge)
@@ -210,14 +214,14 @@ static void take_frame(struct ks_call *call, const struct kern_frame *frame, boo
 {
 	struct ks_call *to = receiver(call, frame);
 
+	if (to) {
+		drain_stream(to, 0);
+		drain_stream(to, 1);
+	}
 	if (call->kernel && frame->type == KERN_FRAME_STATE) {
 		if (ks_kernel_frame(call->kernel, frame) < 0)
 			lose_channel(call, "a word about a cell that makes no sense");
 		return;
-	}
-	if (to) {
-		drain_stream(to, 0);
-		drain_stream(to, 1);
 	}
 	if (to && !dropped) {
 		to->results.at_stdout = to->log[0].total;
@@ -339,7 +343,8 @@ static void on_input(uv_poll_t *poll, int status, int events)
 int ks_call_stdin(struct ks_call *call, const void *data, size_t len, bool eof, struct ks_error *err)
 {
 	if (!call->params->interactive)
-		return ks_fail_at(err, KS_E_INVALID_VALUE, "/runId", "run %s was not started with interactive:true", call->id);
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/runId", "run %s was not started with %s:true", call->id,
+				  call->cell ? "allowInput" : "interactive");
 	if (call->in_eof)
 		return ks_fail_at(err, KS_E_INVALID_REQUEST, "/runId", "the input of run %s has been ended", call->id);
 	size_t waiting = call->in_queue.len - call->in_done;
@@ -348,7 +353,7 @@ int ks_call_stdin(struct ks_call *call, const void *data, size_t len, bool eof, 
 			      KS_STDIN_QUEUE);
 		return ks_error_hint(err, "send the same again later");
 	}
-	if (call->claimed && call->in.fd < 0)
+	if ((call->claimed || call->state == KS_CALL_RUNNING) && call->in.fd < 0)
 		len = 0; /* the code has closed its input */
 	ks_buf_drop(&call->in_queue, KS_TAKE(call->in_done, 0));
 	ks_buf_add(&call->in_queue, data, len);

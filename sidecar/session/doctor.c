@@ -198,7 +198,7 @@ static void on_failed(void *arg, const struct ks_error *err)
 	finish(arg, err, 0);
 }
 
-static const struct ks_call_ops probe_ops = { on_started, on_output, NULL, on_room, on_done, on_failed };
+static const struct ks_call_ops probe_ops = { on_started, on_output, NULL, on_room, NULL, on_done, on_failed };
 
 static int decode_probe(struct ks_run_params *params, struct ks_error *err)
 {

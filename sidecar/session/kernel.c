@@ -155,23 +155,35 @@ const struct ks_box_end *ks_kernel_usage(struct ks_kernel *kernel, int64_t fresh
 	return &kernel->usage;
 }
 
+/* Merged, the second pipe stays for the next cell. */
+static int connect_cell(struct ks_kernel *kernel, struct ks_call *cell, int ret_fds[KS_CELL_FDS], struct ks_error *err)
+{
+	if (ks_call_connect_input(cell, &ret_fds[3], err) < 0 || make_pipes(kernel, err) < 0)
+		return -1;
+	for (int i = 0; i < (cell->params->merge ? 1 : 2); i++) {
+		ks_call_own_output(cell, i, KS_TAKE_PTR(kernel->next.pipes[i]));
+		ret_fds[i] = KS_TAKE_FD(kernel->next.theirs[i]);
+	}
+	if (ret_fds[1] < 0)
+		ret_fds[1] = fcntl(ret_fds[0], F_DUPFD_CLOEXEC, 0);
+	return ret_fds[1] < 0 ? ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot duplicate a pipe") : 0;
+}
+
 int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 {
 	struct ks_kernel *kernel = cell->kernel;
 	struct ks_call *host = kernel->host;
 	KS_AUTOBUF struct ks_buf message = { 0 };
 	char name[32];
-	int fds[3] = { -1, -1, -1 };
+	int fds[KS_CELL_FDS] = { -1, -1, -1, -1 };
 
 	if (kernel->forgotten)
 		return ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s has been closed", kernel->id);
 	if (!host || host->state != KS_CALL_RUNNING || kernel->cell)
 		return ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s is dead; kernel/restart starts it again", kernel->id);
-	if (make_pipes(kernel, err) < 0)
+	if (connect_cell(kernel, cell, fds, err) < 0) {
+		ks_close_all(fds, KS_CELL_FDS);
 		return -1;
-	for (int i = 0; i < 2; i++) {
-		ks_call_own_output(cell, i, KS_TAKE_PTR(kernel->next.pipes[i]));
-		fds[i] = KS_TAKE_FD(kernel->next.theirs[i]);
 	}
 	fds[2] = code_file(cell, err);
 	cell->number = ++kernel->cells;
@@ -186,11 +198,11 @@ int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 		ks_frames_next_call(&host->frames);
 		ks_box_escape_begin(host->box);
 		cell->usage_before = *ks_kernel_usage(kernel, KS_KERNEL_FRESH_US);
-		rc = ks_send(host->channel.fd, message.data, message.len, fds, 3, MSG_DONTWAIT);
+		rc = ks_send(host->channel.fd, message.data, message.len, fds, fds[3] < 0 ? 3 : 4, MSG_DONTWAIT);
 		if (rc < 0)
 			(void)ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s does not listen any more", kernel->id);
 	}
-	ks_close_all(fds, 3);
+	ks_close_all(fds, KS_CELL_FDS);
 	if (rc < 0)
 		return -1;
 	kernel->executions++;
@@ -310,6 +322,15 @@ static void cell_done(struct ks_kernel *kernel, const struct kern_frame *frame)
 	ks_call_cell_ended(cell, code);
 }
 
+/* It waits for a line of its input. */
+static void input_wanted(struct ks_call *cell, const struct kern_frame *frame)
+{
+	const struct kern_part *prompt = part(frame, "input");
+
+	if (cell->ops->input_wanted)
+		cell->ops->input_wanted(cell->arg, prompt->data, prompt->len < KS_PROMPT_MAX ? prompt->len : KS_PROMPT_MAX, part(frame, "password"));
+}
+
 int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame)
 {
 	const struct ks_call *cell = kernel->cell;
@@ -318,6 +339,8 @@ int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame)
 		ready(kernel);
 	else if (part(frame, "done") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number)
 		cell_done(kernel, frame);
+	else if (part(frame, "input") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number && cell->params->interactive)
+		input_wanted(kernel->cell, frame);
 	else
 		return -1;
 	return 0;
@@ -417,7 +440,7 @@ static void on_failed(void *arg, const struct ks_error *err)
 	host_gone(kernel, &copy);
 }
 
-static const struct ks_call_ops host_ops = { on_started, on_output, NULL, on_room, on_done, on_failed };
+static const struct ks_call_ops host_ops = { on_started, on_output, NULL, on_room, NULL, on_done, on_failed };
 
 static int start_host(struct ks_kernel *kernel, struct ks_error *err)
 {

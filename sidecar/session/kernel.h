@@ -10,6 +10,7 @@
 #define KS_KERNEL_INSIST_MS 500	  /* between the first SIGINT, the second, and SIGKILL */
 #define KS_KERNEL_LOST_MS 200	  /* a process without its channel has so long to end */
 #define KS_KERNEL_FRESH_US 2000	  /* so long after the end of a cell its usage is still that of the process */
+#define KS_PROMPT_MAX 4096	  /* bytes that a cell shows when it asks for input */
 #define KS_KERNEL_TAILS 16	  /* pipes of former cells that something still holds open; the oldest go */
 
 enum ks_kernel_state { KS_KERNEL_STARTING, KS_KERNEL_IDLE, KS_KERNEL_BUSY, KS_KERNEL_DEAD };

@@ -159,7 +159,7 @@ static void on_failed(void *arg, const struct ks_error *err)
 	clear(setup);
 }
 
-static const struct ks_call_ops call_ops = { on_started, on_output, on_credit, on_room, on_done, on_failed };
+static const struct ks_call_ops call_ops = { on_started, on_output, on_credit, on_room, NULL, on_done, on_failed };
 
 static void run(struct ks_setup *setup)
 {

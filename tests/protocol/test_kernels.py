@@ -421,7 +421,6 @@ def test_bad_requests(client):
     refused(client.fail("kernel/open", {**where, "kernelId": "k"}), "duplicate_handle", "/kernelId")
     for method, more in (("run", {"code": "1"}), ("interrupt", {}), ("restart", {}), ("close", {})):
         refused(client.fail(f"kernel/{method}", {"kernelId": "none", **more}), "unknown_handle", "/kernelId")
-    refused(client.fail("kernel/run", {"kernelId": "k", "code": "1", "allowInput": True}), "unsupported_option", "/allowInput")
 
 
 def test_a_kernel_that_cannot_start(client):

@@ -1,4 +1,4 @@
-"""Serves cells: each comes as one message with three descriptors (stdout, stderr, the code) and ends with one word."""
+"""Serves cells: each comes as one message with its descriptors and ends with one word."""
 import _signal
 import _socket
 import builtins
@@ -34,15 +34,15 @@ def futures():
 
 
 def receive(sock):
-    """The next cell: its number, parts and descriptors; None at the end of the channel."""
+    """The next cell: its number, parts and descriptors (stdout, stderr, the code, perhaps stdin); None at the end of the channel."""
     while True:
-        data, ancillary, _, _ = sock.recvmsg(HEADER + PIECE, _socket.CMSG_SPACE(12))
+        data, ancillary, _, _ = sock.recvmsg(HEADER + PIECE, _socket.CMSG_SPACE(16))
         fds = []
         for _, _, found in ancillary:
             fds += [int.from_bytes(found[at:at + 4], sys.byteorder) for at in range(0, len(found), 4)]
         if not data:
             return None
-        if data[5] == CELL and len(fds) == 3:
+        if data[5] == CELL and len(fds) >= 3:
             return int.from_bytes(data[8:12], "little"), parts_of(data[HEADER:]), fds
         for fd in fds:  # an acknowledgement that nobody waits for any more
             posix.close(fd)
@@ -69,7 +69,7 @@ def take(fds):
         source += more
         if len(more) < 1 << 16:  # of a file in memory only the last piece is shorter
             break
-    for fd in fds:
+    for fd in fds[:3]:
         posix.close(fd)
     return source[3:] if source.startswith(b"\xef\xbb\xbf") else source
 
@@ -138,6 +138,8 @@ def serve(namespace):
     sock = _socket.socket(fileno=channel.fd)
     cells = Cells(namespace)
     builtins.exit = builtins.quit = exit_cell  # those of site close stdin
+    inputs = runner.part("input")
+    inputs.adopt()
     sys.argv[:] = [""]
     sys.path[0] = ""
     _signal.signal(_signal.SIGINT, cells.interrupts)
@@ -150,6 +152,7 @@ def serve(namespace):
         name = parts["name"].decode("utf-8", "replace")
         source = take(fds)
         remember(name, source)
+        inputs.begin(fds[3] if len(fds) > 3 else None)
         channel.open = True
         try:
             status, asked = cells.run(name, source)
@@ -158,6 +161,7 @@ def serve(namespace):
         runner.flush()
         if posix.getpid() != me:  # the cell has forked, and this is the child, which ends where the cell does
             posix._exit(asked or (0 if status == "ok" else 1))
+        inputs.end()
         word = [("done", b""), ("status", status.encode())]
         if asked is not None:
             word.append(("exit", str(asked).encode()))
