@@ -215,7 +215,7 @@ const struct ks_field ks_run_result_fields[KS_RUN_RESULT_FIELDS] = {
 	KS_DOC(LIST, "results", .flags = KS_F_REQUIRED | KS_F_MAY_BLOB, .sub = &rich,
 	       .text = "The final view: updates applied."),
 	KS_DOC(WORD, "resultChannel", KS_MUST, .choices = channel_words,
-	       .text = "Whether results and error can be complete."),
+	       .text = "Whether results and error can be complete; closed: the code has closed the channel and gone on."),
 	KS_DOC(OBJECT, "error", .flags = KS_F_MAY_BLOB, .sub = &code_error,
 	       .text = "The exception that ended the code."),
 	KS_DOC(OBJECT, "usage", KS_MUST, .sub = &usage, .text = "What the call used."),

@@ -397,6 +397,8 @@ void ks_box_release(struct ks_box *box)
 		(void)ks_pidfd_kill(box->init_pidfd, SIGKILL); /* init is on its way out; this only makes sure */
 }
 
+#define PF_EXITING 0x4u /* linux/sched.h; proc(5) shows the flags as they are */
+
 /* An open file of /proc/PID is of that process, not of whatever has its number later: read(2) says ESRCH when it is gone. Between
  * the two looks at the number nobody else can have got it: the first says that the process was there, the second that it still is. */
 static int open_stat(int pidfd)
@@ -409,8 +411,8 @@ static int open_stat(int pidfd)
 	return ks_pidfd_pid(pidfd) == pid ? KS_TAKE_FD(fd) : -1;
 }
 
-/* proc(5): the fields behind the name, which may hold anything. */
-static void read_process(struct ks_box *box, struct ks_box_end *ret)
+/* proc(5): the fields behind the name, which may hold anything. False: there is no such process, or it cannot be seen. */
+static bool read_process(struct ks_box *box, struct ks_box_end *ret, unsigned *ret_flags)
 {
 	const int64_t tick_us = 1000000 / sysconf(_SC_CLK_TCK);
 	unsigned long user = 0, kernel = 0;
@@ -422,21 +424,32 @@ static void read_process(struct ks_box *box, struct ks_box_end *ret)
 	ssize_t n = box->main_stat < 0 ? -1 : pread(box->main_stat, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	const char *rest = strrchr(text, ')');
-	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %*u %*u %ld", &user,
-			    &kernel, &pages) != 3)
-		return;
+	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %*u %*u %ld", ret_flags, &user,
+			    &kernel, &pages) != 4)
+		return false;
 	ret->user_us = (int64_t)user * tick_us;
 	ret->system_us = (int64_t)kernel * tick_us;
 	ret->max_rss_bytes = (int64_t)pages * sysconf(_SC_PAGESIZE);
+	return true;
+}
+
+bool ks_box_lives(struct ks_box *box)
+{
+	struct ks_box_end ignored;
+	unsigned flags;
+
+	return box->main_pidfd >= 0 && !box->reported && read_process(box, &ignored, &flags) && !(flags & PF_EXITING);
 }
 
 void ks_box_usage(struct ks_box *box, struct ks_box_end *ret)
 {
+	unsigned flags;
+
 	memset(&ret->leaf, 0xff, sizeof(ret->leaf)); /* all -1: unknown */
 	if (box->leaf)
 		ks_leaf_facts(box->leaf, &ret->leaf);
 	if (ret->leaf.cpu_user_us < 0 && box->main_pidfd >= 0)
-		read_process(box, ret);
+		(void)read_process(box, ret, &flags);
 }
 
 void ks_box_escape_begin(struct ks_box *box)

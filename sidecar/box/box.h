@@ -47,6 +47,8 @@ int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct 
 void ks_box_kill(struct ks_box *box);
 /* To the main process only. 0 or -errno; -ESRCH before it has started and after it has ended. */
 int ks_box_signal(struct ks_box *box, int signal_number);
+/* The main process runs, and has not begun to end. */
+bool ks_box_lives(struct ks_box *box);
 /* No more callbacks; killed when it still runs, cleaned up behind the caller's back. */
 void ks_box_release(struct ks_box *box);
 /* What it has used so far; cpu time without a cgroup is that of the main process. */

@@ -270,6 +270,8 @@ static void read_channel(struct ks_call *call)
 			close_channel(call);
 			if (call->kernel && call->state == KS_CALL_RUNNING)
 				ks_kernel_channel_lost(call->kernel);
+			else if (call->box && call->state == KS_CALL_RUNNING)
+				call->channel_lost = ks_box_lives(call->box); /* else its end is on the way */
 			return;
 		}
 		enum ks_frames_status got = ks_frames_feed(&call->frames, datagram, (size_t)n, &frame);

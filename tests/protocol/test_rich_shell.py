@@ -100,6 +100,21 @@ def test_forged_frames_change_no_facts(client):
     assert (result["exitCode"], result["resultChannel"], shown(result)) == (5, "corrupt", [{"text/plain": "first\n"}])
 
 
+@pytest.mark.parametrize("language, code, channel", [
+    ("bash", "exec 3>&-; sleep 0.3", "closed"),
+    ("python", "import os, time; display(1); os.close(3); time.sleep(0.3)", "closed"),
+    ("python", "import os; os.execv('/bin/sleep', ['sleep', '0.3'])", "closed"),
+    ("bash", "exec sleep 0.01", "ok"),
+    ("bash", "kill -9 $$", "ok"),
+    ("python", "import os; os._exit(0)", "ok"),
+    ("python", "import threading, time; threading.Thread(target=time.sleep, args=(0.2,)).start()", "ok"),
+])
+def test_a_channel_that_the_code_closes_and_goes_on(client, language, code, channel):
+    """Its end while the main process lives is told; its end with the process is none."""
+    result = client.code(code, language=language)
+    assert (result["resultChannel"], len(result["results"])) == (channel, code.count("display")), result
+
+
 def test_a_damaged_lock_file_harms_its_own_call_only(client):
     result = client.code("echo 1 | kern-display; : > $KERN_RESULT_LOCK; echo 2 | kern-display; echo alive", language="bash")
     assert (result["stdout"], result["resultChannel"]) == ("alive\n", "corrupt")
