@@ -101,6 +101,8 @@ export interface Language {
   zygote?: boolean;
   /** A kernel of it can be interrupted without losing its state. */
   interrupt?: boolean;
+  /** A kernel of it takes allowInput. */
+  input?: boolean;
 }
 
 /** The limits in force. */
@@ -387,7 +389,7 @@ export interface SessionSetupResult {
   filesTruncated?: boolean;
   /** The final view: updates applied. */
   results: RichResult[] | BlobText;
-  /** Whether results and error can be complete. */
+  /** Whether results and error can be complete; closed: the code has closed the channel and gone on. */
   resultChannel: "ok" | "closed" | "corrupt" | "limit" | (string & {});
   /** The exception that ended the code. */
   error?: CodeError | BlobText;
@@ -733,7 +735,7 @@ export interface SessionParams {
 
 /** Ask for `rendered`. */
 export interface RenderOptions {
-  /** How long the rendered text may be. 100 to 1073741824. */
+  /** How many characters `rendered` may have. 500 to 262144. */
   maxChars: number;
 }
 
@@ -769,7 +771,7 @@ export interface ExecutionResult {
   filesTruncated?: boolean;
   /** The final view: updates applied. */
   results: RichResult[] | BlobText;
-  /** Whether results and error can be complete. */
+  /** Whether results and error can be complete; closed: the code has closed the channel and gone on. */
   resultChannel: "ok" | "closed" | "corrupt" | "limit" | (string & {});
   /** The exception that ended the code. */
   error?: CodeError | BlobText;
@@ -1039,7 +1041,7 @@ export interface KernelRunParams {
   code: Text;
   /** Deadline: the cell is interrupted (SIGINT, and again after 500 ms), after 1 s the kernel is killed; absent: the kernel's. 1 to 86400000 ms. */
   timeoutMs?: number;
-  /** The cell may ask for input. Default: false. */
+  /** The cell has an open stdin, which run/stdin writes to; what it asks for comes as run/inputWanted. Else its stdin is at its end. Default: false. */
   allowInput?: boolean;
   /** As in run/code. Default: "off". */
   stream?: "off" | "live" | "lossless";
@@ -1047,8 +1049,16 @@ export interface KernelRunParams {
   encoding?: "utf8" | "auto" | "base64";
   /** Its name in messages; absent: [cell N]. */
   filename?: string;
+  /** Ask for `rendered`. */
+  render?: CellRenderOptions;
   /** Integer or string; $/progress notifications then carry it. */
   progressToken?: number | string;
+}
+
+/** Ask for `rendered`. */
+export interface CellRenderOptions {
+  /** How many characters `rendered` may have. 500 to 262144. */
+  maxChars: number;
 }
 
 /** An ExecutionResult, and: */
@@ -1083,7 +1093,7 @@ export interface KernelRunResult {
   filesTruncated?: boolean;
   /** The final view: updates applied. */
   results: RichResult[] | BlobText;
-  /** Whether results and error can be complete. */
+  /** Whether results and error can be complete; closed: the code has closed the channel and gone on. */
   resultChannel: "ok" | "closed" | "corrupt" | "limit" | (string & {});
   /** The exception that ended the code. */
   error?: CodeError | BlobText;
@@ -1245,7 +1255,7 @@ export interface ShellRunResult {
   filesTruncated?: boolean;
   /** The final view: updates applied. */
   results: RichResult[] | BlobText;
-  /** Whether results and error can be complete. */
+  /** Whether results and error can be complete; closed: the code has closed the channel and gone on. */
   resultChannel: "ok" | "closed" | "corrupt" | "limit" | (string & {});
   /** The exception that ended the code. */
   error?: CodeError | BlobText;
@@ -1803,7 +1813,7 @@ export interface SchemaResult {
 export interface RenderParams {
   /** Output of a run. */
   text: Text;
-  /** How long the answer may be. 100 to 1073741824. */
+  /** How many characters the answer may have; head and tail stay. 500 to 262144. */
   maxChars: number;
   /** Integer or string; $/progress notifications then carry it. */
   progressToken?: number | string;

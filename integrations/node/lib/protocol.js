@@ -114,6 +114,7 @@ exports.fields = {
     stream: {"type": "string", "enum": ["off", "live", "lossless"]},
     encoding: {"type": "string", "enum": ["utf8", "auto", "base64"]},
     filename: {"type": "string", "minLength": 1, "x-maxBytes": 1024},
+    render: {"ref": "CellRenderOptions"},
     progressToken: {"type": ["integer", "string"]},
   },
   ShellOpenParams: {
