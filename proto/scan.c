@@ -431,13 +431,13 @@ int ks_json_scan(const char *line, size_t len, const struct ks_scan_limits *limi
 	return result;
 }
 
-struct json_object *ks_json_parse(const char *line, size_t len, struct ks_error *err)
+static struct json_object *parse(const char *line, size_t len, const struct ks_scan_limits *limits, struct ks_error *err)
 {
 	if (len > INT_MAX / 2) { /* json-c counts in int */
 		(void)ks_fail(err, KS_E_INVALID_REQUEST, "%zu bytes are too many for one message", len);
 		return NULL;
 	}
-	if (ks_json_scan(line, len, NULL, err) < 0)
+	if (ks_json_scan(line, len, limits, err) < 0)
 		return NULL;
 
 	/* json-c counts the level of the scalars, too */
@@ -464,4 +464,16 @@ struct json_object *ks_json_parse(const char *line, size_t len, struct ks_error 
 	else
 		(void)ks_fail(err, KS_E_PARSE, "not JSON: %s at byte %zu", json_tokener_error_desc(status), end);
 	return NULL;
+}
+
+struct json_object *ks_json_parse(const char *line, size_t len, struct ks_error *err)
+{
+	return parse(line, len, NULL, err);
+}
+
+struct json_object *ks_json_parse_own(const char *text, size_t len, struct ks_error *err)
+{
+	static const struct ks_scan_limits any = { .depth = KS_SCAN_DEPTH, .values = SIZE_MAX };
+
+	return parse(text, len, &any, err);
 }

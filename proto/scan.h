@@ -26,3 +26,5 @@ int ks_json_scan(const char *line, size_t len, const struct ks_scan_limits *limi
 /* Scan, then parse. Any JSON value may stand at the top. NULL and *err on failure (JSON null at the top, too, is
  * refused: KS_E_INVALID_REQUEST). The caller owns the value: json_object_put(). */
 struct json_object *ks_json_parse(const char *line, size_t len, struct ks_error *err);
+/* The same for what this program has written itself: any number of values. */
+struct json_object *ks_json_parse_own(const char *text, size_t len, struct ks_error *err);

@@ -248,7 +248,6 @@ static void write_def(struct ks_buf *buf, const struct ks_schema *schema, bool c
 {
 	const struct ks_field *field;
 
-	ks_write_key(buf, schema->name);
 	ks_write_open(buf, '{');
 	key_text(buf, "description", schema->text);
 	key_text(buf, "x-rule", schema->rule);
@@ -328,8 +327,10 @@ void ks_schema_print(struct ks_buf *buf)
 	ks_write_key(buf, "$defs");
 	ks_write_open(buf, '{');
 	ks_write_raw(buf, text_defs, sizeof(text_defs) - 1);
-	for (size_t i = 0; i < defs.count; i++)
+	for (size_t i = 0; i < defs.count; i++) {
+		ks_write_key(buf, defs.list[i]->name);
 		write_def(buf, defs.list[i], defs.closed[i]);
+	}
 	ks_write_close(buf, '}');
 	ks_write_key(buf, "x-methods");
 	ks_write_open(buf, '[');
@@ -347,4 +348,9 @@ void ks_schema_print(struct ks_buf *buf)
 	}
 	ks_write_close(buf, ']');
 	ks_write_close(buf, '}');
+}
+
+void ks_schema_write(struct ks_buf *buf, const struct ks_schema *schema)
+{
+	write_def(buf, schema, true);
 }

@@ -8,3 +8,6 @@
 
 /* Compact, one line, no newline at the end. ks_json_indent() makes it readable. */
 void ks_schema_print(struct ks_buf *buf);
+/* One table by itself, as the schema of an object without other properties. Its fields must not refer to other tables. */
+struct ks_schema;
+void ks_schema_write(struct ks_buf *buf, const struct ks_schema *schema);

@@ -17,6 +17,7 @@
 #include "cli/archive.h"
 #include "cli/doctor.h"
 #include "cli/plan.h"
+#include "mcp/mcp.h"
 #include "proto/schema.h"
 #include "proto/write.h"
 #include "rpc/app.h"
@@ -38,6 +39,7 @@ static const char usage[] =
 	"kern-sidecar " KS_VERSION ": runs agent-written code in fresh, rootless Linux boxes\n"
 	"\n"
 	"  kern-sidecar --stdio              serve JSON-RPC 2.0 on stdin and stdout, one object a line\n"
+	"  kern-sidecar --mcp                serve the Model Context Protocol on stdin and stdout; KERN_MCP_* configure it\n"
 	"  kern-sidecar doctor [--json]      can this host run boxes, and if not, why and what to do\n"
 	"  kern-sidecar run --plan [FLAGS]   print the set-up of a box, step by step, and make none\n"
 	"  kern-sidecar snapshot --workspace DIR [FLAGS] FILE.tar.gz\n"
@@ -47,13 +49,13 @@ static const char usage[] =
 	"  kern-sidecar --print-schema       print the protocol's JSON Schema\n"
 	"  kern-sidecar --version [--json]\n"
 	"\n"
-	"with --stdio:\n"
+	"with --stdio and --mcp:\n"
 	"  --log-file FILE      log lines go there instead of stderr\n"
 	"  --log-level LEVEL    error, warn, info or debug; default warn\n"
 	"  --plugin-dir DIR     also load language plugins from there; may be repeated\n";
 
 static struct options {
-	bool stdio, schema, version, json, help;
+	bool stdio, mcp, schema, version, json, help;
 	const char *log_file;
 	enum ks_log_level log_level;
 	const char *plugin_dirs[PLUGIN_DIRS + 2];
@@ -119,6 +121,7 @@ struct main_loop {
 	uv_loop_t loop;
 	struct ks_engine *engine;
 	struct ks_app app;
+	struct ks_mcp *mcp;
 	uv_timer_t exit_timer;
 	uv_signal_t signals[3];
 	bool leaving;
@@ -200,7 +203,8 @@ static const char *worker_program(void)
 	return path;
 }
 
-static int open_all(struct main_loop *m, int fd_in, int fd_out, const struct ks_error *engine_error, struct ks_error *err)
+static int open_all(struct main_loop *m, int fd_in, int fd_out, const struct ks_error *engine_error,
+		    const struct ks_mcp_config *mcp, struct ks_error *err)
 {
 	struct ks_core_config core = { .loop = &m->loop, .engine = m->engine, .engine_error = engine_error,
 				       .plugin_dirs = options.plugin_dirs, .worker_program = worker_program() };
@@ -221,6 +225,8 @@ static int open_all(struct main_loop *m, int fd_in, int fd_out, const struct ks_
 	ks_methods_file(&m->app);
 	ks_methods_archive(&m->app);
 	ks_methods_search(&m->app);
+	if (mcp && ks_mcp_new(&m->app, mcp, &m->mcp, err) < 0)
+		return -1;
 	ks_server_on_closed(m->app.server, on_closed, m);
 	(void)uv_timer_init(&m->loop, &m->exit_timer);
 	m->exit_timer.data = m;
@@ -239,6 +245,7 @@ static void close_all(struct main_loop *m)
 	uv_close((uv_handle_t *)&m->exit_timer, NULL);
 	for (size_t i = 0; i < KS_COUNT(m->signals); i++)
 		uv_close((uv_handle_t *)&m->signals[i], NULL);
+	ks_mcp_free(m->mcp);
 	ks_server_free(m->app.server);
 	ks_core_free(m->app.core);
 	for (int i = 0; i < 16 && uv_run(&m->loop, UV_RUN_NOWAIT); i++)
@@ -249,7 +256,8 @@ static void close_all(struct main_loop *m)
 	(void)uv_loop_close(&m->loop);
 }
 
-static int serve(char *arguments, size_t arguments_len)
+/* `mcp` NULL: --stdio. */
+static int serve(char *arguments, size_t arguments_len, const struct ks_mcp_config *mcp)
 {
 	static struct main_loop m;
 	struct ks_error err, engine_error = { 0 };
@@ -264,7 +272,7 @@ static int serve(char *arguments, size_t arguments_len)
 	if (ks_engine_start(&engine, &m.engine, &engine_error) < 0)
 		ks_log(KS_LOG_ERROR, "no_boxes", "%s (%s)", engine_error.text, engine_error.hint);
 	add_default_plugin_dir();
-	if (uv_loop_init(&m.loop) < 0 || open_all(&m, fd_in, fd_out, &engine_error, &err) < 0) {
+	if (uv_loop_init(&m.loop) < 0 || open_all(&m, fd_in, fd_out, &engine_error, mcp, &err) < 0) {
 		ks_log(KS_LOG_ERROR, "start_failed", "%s", err.text);
 		return 1;
 	}
@@ -303,8 +311,9 @@ static int add_plugin_dir(const char *path)
 
 static int parse(int argc, char **argv)
 {
-	enum { STDIO = 256, SCHEMA, VERSION, JSON, HELP, LOG_FILE, LOG_LEVEL, PLUGIN_DIR };
+	enum { STDIO = 256, MCP, SCHEMA, VERSION, JSON, HELP, LOG_FILE, LOG_LEVEL, PLUGIN_DIR };
 	static const struct option known[] = {
+		{ "mcp", 0, NULL, MCP },
 		{ "stdio", 0, NULL, STDIO },	   { "print-schema", 0, NULL, SCHEMA }, { "version", 0, NULL, VERSION },
 		{ "json", 0, NULL, JSON },	   { "help", 0, NULL, HELP },		{ "log-file", 1, NULL, LOG_FILE },
 		{ "log-level", 1, NULL, LOG_LEVEL }, { "plugin-dir", 1, NULL, PLUGIN_DIR }, { NULL, 0, NULL, 0 },
@@ -313,6 +322,7 @@ static int parse(int argc, char **argv)
 
 	for (int c; rc == 0 && (c = getopt_long(argc, argv, "+", known, NULL)) != -1;) {
 		options.stdio |= c == STDIO;
+		options.mcp |= c == MCP;
 		options.schema |= c == SCHEMA;
 		options.version |= c == VERSION;
 		options.json |= c == JSON;
@@ -345,6 +355,16 @@ static int open_log(void)
 	return 0;
 }
 
+static int read_mcp_config(struct ks_mcp_config *config)
+{
+	struct ks_error err;
+
+	if (ks_mcp_config_read(config, &err) == 0)
+		return 0;
+	(void)fprintf(stderr, "kern-sidecar: %s%s%s\n", err.pointer, err.pointer[0] ? ": " : "", err.text);
+	return -1;
+}
+
 static int print_schema(void)
 {
 	KS_AUTOBUF struct ks_buf text = { 0 };
@@ -361,6 +381,7 @@ int main(int argc, char **argv)
 {
 	/* argv and the environment lie behind each other; the launcher wipes its copy of both */
 	char *end = argv[argc - 1] + strlen(argv[argc - 1]);
+	struct ks_mcp_config mcp;
 
 	for (char **e = environ; *e; e++)
 		if (*e == end + 1)
@@ -385,12 +406,14 @@ int main(int argc, char **argv)
 				      printf("kern-sidecar " KS_VERSION "\n") < 0;
 	if (options.schema)
 		return print_schema();
-	if (!options.stdio || options.help) {
+	if (options.stdio == options.mcp || options.help) {
 		(void)fputs(usage, options.help ? stdout : stderr);
 		return options.help ? 0 : 2;
 	}
 	ks_program_seal(argv);
 	if (open_log() < 0)
 		return 2;
-	return serve(argv[0], (size_t)(end - argv[0]));
+	if (options.mcp && read_mcp_config(&mcp) < 0)
+		return 2;
+	return serve(argv[0], (size_t)(end - argv[0]), options.mcp ? &mcp : NULL);
 }

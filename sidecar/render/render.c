@@ -192,3 +192,22 @@ void ks_render_word(struct ks_buf *out, const char *data, size_t len, size_t max
 		at += bytes;
 	}
 }
+
+bool ks_render_source(struct ks_buf *out, const char *data, size_t len)
+{
+	char text[16];
+	bool any = false;
+
+	for (size_t at = 0, bytes; at < len; at += bytes) {
+		const uint32_t point = ks_glyph_first(data + at, len - at, &bytes);
+		const enum ks_glyph glyph = ks_glyph_of(point);
+		if ((glyph == KS_GLYPH_CONTROL && point != '\r') || glyph == KS_GLYPH_SHOWN || (glyph == KS_GLYPH_LINE && point != '\n')) {
+			(void)word_point(data + at, bytes, text);
+			ks_buf_str(out, text);
+			any = true;
+		} else {
+			ks_buf_add(out, data + at, bytes);
+		}
+	}
+	return any;
+}

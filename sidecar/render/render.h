@@ -13,3 +13,6 @@ enum ks_keep { KS_KEEP_HEAD, KS_KEEP_TAIL }; /* which end gets two thirds */
 void ks_render_text(struct ks_buf *out, const char *data, size_t len, size_t max_chars, enum ks_keep keep);
 /* For a name or a message in a line of ours: controls and bytes that are not UTF-8 as \n or \x1b. At most `max_chars`, the end is cut. */
 void ks_render_word(struct ks_buf *out, const char *data, size_t len, size_t max_chars);
+/* For a text whose bytes matter (a file that will be edited): as it is, but controls and what cannot be seen as \x1b or \u{202e}. `data` is
+ * valid UTF-8. Were there any? */
+bool ks_render_source(struct ks_buf *out, const char *data, size_t len);

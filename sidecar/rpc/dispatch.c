@@ -1,5 +1,6 @@
 /* dispatch.c: from a line to a handler, and from a handler's answer to a line. Every request gets exactly one reply:
  * a struct ks_request is a reply that is owed, and replying frees it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,7 @@ void ks_notify(struct ks_server *server, enum ks_lane lane, const char *method, 
 	if (params_json->failed || len > server->max_line)
 		ks_log(KS_LOG_ERROR, "notification_lost", "a %s of %zu bytes does not fit a line of %zu bytes", method,
 		       len, server->max_line);
-	else if (server->phase != KS_PHASE_NEW)
+	else if (server->phase != KS_PHASE_NEW && !server->face)
 		(void)ks_outgoing_push(&server->outgoing, lane, NULL, kind, pieces, KS_COUNT(pieces));
 	ks_buf_free(params_json);
 }
@@ -135,8 +136,16 @@ static void request_free(struct ks_request *request)
 	server->live_count--;
 	free_params(request->method, request->params);
 	free(request->progress.token);
+	free(request->answer);
 	free(request->id);
 	free(request);
+}
+
+static void free_answer(struct ks_face_answer *answer)
+{
+	ks_list_remove(&answer->node);
+	ks_buf_free(&answer->json);
+	free(answer);
 }
 
 void ks_dispatch_free(struct ks_server *server)
@@ -144,6 +153,8 @@ void ks_dispatch_free(struct ks_server *server)
 	for (size_t i = 0; i < KS_ID_BUCKETS; i++)
 		while (!ks_list_empty(&server->live[i]))
 			request_free(KS_ENTRY(server->live[i].next, struct ks_request, node));
+	while (!ks_list_empty(&server->answers))
+		free_answer(KS_ENTRY(server->answers.next, struct ks_face_answer, node));
 }
 
 const char *ks_request_id(const struct ks_request *request)
@@ -187,12 +198,31 @@ size_t ks_request_room(const struct ks_request *request)
 	return request->server->max_line - strlen(REPLY_HEAD) - strlen(request->id) - strlen(",\"result\":") - 2;
 }
 
+/* One of `json` (its content is taken) and `err`. */
+static void answer_face(struct ks_server *server, struct ks_face_answer *answer, struct ks_buf *json, const struct ks_error *err)
+{
+	answer->failed = err != NULL;
+	if (err)
+		answer->error = *err;
+	else
+		answer->json = KS_TAKE(*json, (struct ks_buf){ 0 });
+	ks_list_append(&server->answers, &answer->node);
+}
+
+static void finish(struct ks_request *request, struct ks_buf *json, const struct ks_error *err)
+{
+	if (request->answer)
+		answer_face(request->server, KS_TAKE_PTR(request->answer), json, err);
+	request_free(request);
+}
+
 void ks_reply_error_details(struct ks_request *request, const struct ks_error *err, struct ks_buf *details)
 {
 	ks_progress_end(request);
-	send_error(request->server, request->id, err, details);
+	if (!request->answer)
+		send_error(request->server, request->id, err, details);
 	ks_buf_free(details);
-	request_free(request);
+	finish(request, NULL, err);
 }
 
 void ks_reply_error(struct ks_request *request, const struct ks_error *err)
@@ -215,10 +245,11 @@ static void reply(struct ks_request *request, struct ks_flow *flow, struct ks_bu
 		ks_log(KS_LOG_ERROR, "reply_too_long", "%s", err.text);
 	} else {
 		ks_progress_end(request);
-		(void)ks_outgoing_push(&request->server->outgoing, flow ? KS_LANE_OUTPUT : KS_LANE_CONTROL, flow,
-				       KS_LINE_REPLY, pieces, KS_COUNT(pieces));
+		if (!request->answer)
+			(void)ks_outgoing_push(&request->server->outgoing, flow ? KS_LANE_OUTPUT : KS_LANE_CONTROL, flow,
+					       KS_LINE_REPLY, pieces, KS_COUNT(pieces));
+		finish(request, json, NULL);
 		ks_buf_free(json);
-		request_free(request);
 		return;
 	}
 	ks_buf_free(json);
@@ -345,6 +376,83 @@ static int dispatch(struct ks_server *server, const struct ks_envelope *envelope
 		server->phase = KS_PHASE_SHUTDOWN;
 	call(server, handler, request, params);
 	return 0;
+}
+
+/* ---- the requests of a face ---- */
+
+static void face_id(uint64_t number, char id[32])
+{
+	(void)snprintf(id, 32, "\"face-%llu\"", (unsigned long long)number);
+}
+
+/* `*answer` becomes the request's. */
+static int face_request(struct ks_server *server, const struct ks_method *method, struct json_object *json, const char *id,
+			struct ks_face_answer **answer, struct ks_error *err)
+{
+	size_t handler = 0;
+
+	if (check_load(server, method, id, err) < 0 || find_handler(server, method, &handler, err) < 0)
+		return -1;
+	void *params = calloc(1, method->params->size ? method->params->size : 1);
+	if (!params)
+		return ks_fail(err, KS_E_INTERNAL, "no memory for the request");
+	if (ks_decode(method->params, json, params, err) < 0) {
+		free(params);
+		return -1;
+	}
+	struct ks_request *request = request_new(server, method, id);
+	if (!request) {
+		free_params(method, params);
+		return ks_fail(err, KS_E_INTERNAL, "no memory for the request");
+	}
+	request->answer = KS_TAKE_PTR(*answer);
+	call(server, handler, request, params);
+	return 0;
+}
+
+uint64_t ks_server_call(struct ks_server *server, const char *method, struct json_object *params, ks_answer *fn, void *arg)
+{
+	struct ks_face_answer *answer = calloc(1, sizeof(*answer));
+	const uint64_t number = ++server->face_calls;
+	struct ks_error err;
+	char id[32];
+
+	if (!answer)
+		abort(); /* a kilobyte; and without it nobody would ever hear of this */
+	answer->fn = fn;
+	answer->arg = arg;
+	face_id(number, id);
+	if (face_request(server, ks_method_find(method), params, id, &answer, &err) < 0)
+		answer_face(server, answer, NULL, &err);
+	return number;
+}
+
+void ks_dispatch_deliver(struct ks_server *server)
+{
+	while (!ks_list_empty(&server->answers)) {
+		struct ks_face_answer *answer = KS_ENTRY(server->answers.next, struct ks_face_answer, node);
+		answer->fn(answer->arg, answer->failed ? NULL : &answer->json, answer->failed ? &answer->error : NULL);
+		free_answer(answer);
+	}
+}
+
+void ks_server_cancel(struct ks_server *server, uint64_t number)
+{
+	char id[32];
+
+	face_id(number, id);
+	cancel(server, &(struct ks_cancel_params){ .id = id });
+}
+
+void ks_server_send(struct ks_server *server, enum ks_lane lane, struct ks_buf *line)
+{
+	struct ks_piece piece = { line->data, line->len };
+
+	if (line->failed)
+		ks_log(KS_LOG_ERROR, "reply_lost", "out of memory while writing a line");
+	else
+		(void)ks_outgoing_push(&server->outgoing, lane, NULL, lane == KS_LANE_CONTROL ? KS_LINE_REPLY : KS_LINE_NOTE, &piece, 1);
+	ks_buf_free(line);
 }
 
 void ks_dispatch_line(struct ks_server *server, const char *line, size_t len)

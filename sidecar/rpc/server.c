@@ -52,12 +52,22 @@ void ks_server_on_closed(struct ks_server *server, void (*fn)(void *arg), void *
 
 static void on_line(void *arg, const char *line, size_t len)
 {
-	ks_dispatch_line(arg, line, len);
+	struct ks_server *server = arg;
+
+	if (!server->face)
+		ks_dispatch_line(server, line, len);
+	else if (!server->closed)
+		server->face->line(server->face_arg, line, len);
 }
 
 static void on_too_long(void *arg)
 {
-	ks_dispatch_too_long(arg);
+	struct ks_server *server = arg;
+
+	if (!server->face)
+		ks_dispatch_too_long(server);
+	else if (!server->closed)
+		server->face->too_long(server->face_arg);
 }
 
 static void read_turn(struct ks_server *server)
@@ -151,6 +161,7 @@ static void on_prepare(uv_prepare_t *prepare)
 {
 	struct ks_server *server = prepare->data;
 
+	ks_dispatch_deliver(server);
 	ks_server_write(server);
 }
 
@@ -274,6 +285,7 @@ static void init_parts(struct ks_server *server)
 	server->streams.out = &server->outgoing;
 	server->streams.alarm = on_alarm;
 	server->streams.arg = server;
+	ks_list_init(&server->answers);
 	for (size_t i = 0; i < KS_ID_BUCKETS; i++)
 		ks_list_init(&server->live[i]);
 }
@@ -343,6 +355,15 @@ void ks_server_free(struct ks_server *server)
 	ks_channel_close(&server->in);
 	ks_channel_close(&server->out);
 	ks_close(&server->host_fd);
+}
+
+void ks_server_set_face(struct ks_server *server, const struct ks_face *face, void *arg, size_t max_line)
+{
+	server->face = face;
+	server->face_arg = arg;
+	server->phase = KS_PHASE_READY;
+	server->max_line = server->streams.max_line = max_line;
+	server->streams.silent = true;
 }
 
 size_t ks_server_max_line(const struct ks_server *server)

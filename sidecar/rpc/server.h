@@ -62,6 +62,28 @@ void ks_notify(struct ks_server *server, enum ks_lane lane, const char *method, 
 
 /* Writes what is queued at once, instead of at the end of this turn of the loop. */
 void ks_server_write(struct ks_server *server);
+
+/* ---- another protocol in front of the same methods ---- */
+
+struct ks_face {
+	void (*line)(void *arg, const char *line, size_t len); /* instead of the dispatcher */
+	void (*too_long)(void *arg);
+};
+
+/* From the start: the client speaks something else. Requests then come from ks_server_call(), notifications of methods go nowhere.
+ * `max_line`: how long the JSON of an answer may be; what does not fit is a blob. */
+void ks_server_set_face(struct ks_server *server, const struct ks_face *face, void *arg, size_t max_line);
+
+struct json_object;
+/* The result's JSON text, valid during the call, or NULL and the error. */
+typedef void ks_answer(void *arg, const struct ks_buf *json_object, const struct ks_error *err);
+/* A request of the face, checked like any: `answer` is called once, from the loop. `params` is only read. */
+uint64_t ks_server_call(struct ks_server *server, const char *method, struct json_object *params, ks_answer *answer, void *arg);
+/* $/cancel for it; fine when it was answered. */
+void ks_server_cancel(struct ks_server *server, uint64_t call);
+/* A line of the face, without its LF; its content is taken. */
+void ks_server_send(struct ks_server *server, enum ks_lane lane, struct ks_buf *line);
+
 size_t ks_server_max_line(const struct ks_server *server);
 struct ks_streams *ks_server_streams(struct ks_server *server);
 const struct ks_outgoing *ks_server_outgoing(const struct ks_server *server); /* for stats/get */

@@ -15,6 +15,16 @@
 
 enum ks_phase { KS_PHASE_NEW, KS_PHASE_READY, KS_PHASE_SHUTDOWN };
 
+/* An answer waits until the loop is about to sleep: whoever gives it is in the middle of something, and the face may ask for more. */
+struct ks_face_answer {
+	struct ks_list node;
+	ks_answer *fn;
+	void *arg;
+	bool failed;
+	struct ks_buf json;
+	struct ks_error error;
+};
+
 struct ks_request {
 	struct ks_list node; /* in its bucket */
 	struct ks_server *server;
@@ -24,6 +34,7 @@ struct ks_request {
 	bool cancelled, cancel_told;
 	void (*on_cancel)(void *arg);
 	void *cancel_arg;
+	struct ks_face_answer *answer; /* of a face's request, instead of a line */
 	struct {
 		char *token; /* as JSON text; NULL: nobody asked */
 		const char *phase; /* NULL: nothing to tell, or it was told */
@@ -68,12 +79,17 @@ struct ks_server {
 	ks_welcome_fn *welcome;
 	void *welcome_arg;
 	struct ks_blobs *blobs;
+	const struct ks_face *face;
+	void *face_arg;
+	uint64_t face_calls;
+	struct ks_list answers; /* struct ks_face_answer that the face has not got yet */
 };
 
 /* dispatch.c */
 void ks_dispatch_line(struct ks_server *server, const char *line, size_t len);
 void ks_dispatch_too_long(struct ks_server *server);
 void ks_dispatch_free(struct ks_server *server); /* forgets all requests */
+void ks_dispatch_deliver(struct ks_server *server); /* what a face waits for */
 /* progress.c */
 void ks_progress_begin(struct ks_request *request, const struct ks_envelope *envelope);
 void ks_progress_end(struct ks_request *request); /* what was not told yet */

@@ -155,6 +155,8 @@ void ks_stream_started(struct ks_stream *stream, const char *request_id, const c
 {
 	KS_AUTOBUF struct ks_buf line = { 0 };
 
+	if (stream->streams->silent)
+		return;
 	ks_buf_str(&line, "{\"jsonrpc\":\"2.0\",\"method\":\"run/started\",\"params\":");
 	ks_write_open(&line, '{');
 	ks_write_key_string(&line, "runId", stream->run_id);

@@ -37,6 +37,7 @@ struct ks_streams {
 	void (*alarm)(void *arg, int64_t at_us); /* asks for ks_streams_tick() at that time of ks_now_us() */
 	void *arg;
 	uint64_t chunks_dropped;
+	bool silent; /* nobody reads run/started */
 };
 
 void ks_streams_init(struct ks_streams *streams);
