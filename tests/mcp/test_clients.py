@@ -10,7 +10,7 @@ import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLIENTS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "mcp-clients")
-LATER = os.path.join(os.path.dirname(CLIENTS), "node22/node_modules/node/bin/node")  # Debian's may be too old for the clients
+LATER = os.path.join(os.path.dirname(CLIENTS), "node-packages/node22/node_modules/node/bin/node")  # Debian's may be too old for the clients
 NODE = next((p for p in (LATER, "/usr/local/bin/node", "/usr/bin/node") if os.path.exists(p)), "node")
 TOOLS = ["run_code", "write_file", "read_file", "list_files", "edit_file", "search_files"]
 
