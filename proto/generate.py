@@ -5,11 +5,13 @@
     proto/generate.py build/kern-sidecar --print-schema > proto/REFERENCE.md
     proto/generate.py --to=typescript < proto/kern.schema.json > integrations/node/lib/protocol.d.ts
     proto/generate.py --to=javascript < proto/kern.schema.json > integrations/node/lib/protocol.js
+    proto/generate.py --to=python < proto/kern.schema.json > integrations/python/kern_sandbox/_protocol.py
 """
 import json
 import subprocess
 import sys
 
+import python_types
 import typescript
 
 REF = "#/$defs/"
@@ -155,7 +157,7 @@ def page(schema):
     return "\n".join(out) + "\n"
 
 
-FORMS = {"reference": page, "typescript": typescript.declarations, "javascript": typescript.tables}
+FORMS = {"reference": page, "python": python_types.module, "typescript": typescript.declarations, "javascript": typescript.tables}
 
 
 def main():
