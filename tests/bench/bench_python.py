@@ -20,13 +20,16 @@ def raw(connection, method, params, number):
     """Writes a request and reads to the end of its reply, with no more Python than that takes."""
     request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
     line = json.dumps(request).encode() + b"\n"
-    ending = f'"id":{number},'.encode()
+    ending = f'"id":{number},"result"'.encode()
+    connection._turn[0] = raw  # nobody else reads now
     begin = time.perf_counter()
     os.write(connection.process.input, line)
     data = b""
-    while not (data.endswith(b"\n") and ending in data.splitlines()[-1][:60]):
+    while not (data.endswith(b"\n") and ending in data):
         data += os.read(connection.process.output, 1 << 20)
-    return time.perf_counter() - begin
+    took = time.perf_counter() - begin
+    del connection._turn[0]
+    return took
 
 
 def timed(function):
@@ -62,8 +65,11 @@ def main():
         for name, (call, method, params) in rows.items():
             package, bare = [], []
             for number in range(options.calls):
-                package.append(timed(call))
+                if number % 2:  # what comes second pays for the end of the box before
+                    package.append(timed(call))
                 bare.append(raw(connection, method, params, 1_000_000 + number))
+                if not number % 2:
+                    package.append(timed(call))
             report(name, package, bare)
     kern.shutdown()
 
