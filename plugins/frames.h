@@ -20,6 +20,7 @@
 /* Types that kern_plugin.h does not need to know. */
 #define KS_FRAME_ACK 7u	  /* from the host only */
 #define KS_FRAME_CELL 8u  /* from the host only: run this; descriptors beside it: stdout, stderr, the code */
+#define KS_FRAME_RUN 9u	  /* from the host only: to a runner that waits (KERN_RUN_PARK) */
 
 enum ks_frames_status {
 	KS_FRAMES_MORE,	    /* the datagram was a piece of a frame that is not complete yet */

@@ -31,7 +31,7 @@ extern "C" {
 /* What a language can do; shown to clients, and checked before a request that needs it. */
 #define KERN_CAN_RICH (1u << 0)	     /* its runner uses the result channel */
 #define KERN_CAN_KERNEL (1u << 1)    /* one interpreter serves many cells */
-#define KERN_CAN_ZYGOTE (1u << 2)    /* a booted interpreter can be forked for a call */
+#define KERN_CAN_ZYGOTE (1u << 2)    /* an interpreter can be booted before its call comes: KERN_RUN_PARK */
 #define KERN_CAN_INTERRUPT (1u << 3) /* SIGINT ends a cell and keeps the state */
 #define KERN_CAN_INPUT (1u << 4)     /* asks the client for input */
 
@@ -42,6 +42,9 @@ struct kern_language {
 	const char *const *programs; /* NULL-terminated, 1 to 8 names looked up in the image's PATH, first hit wins */
 	const char *file_name;	     /* of the code's file by default: [A-Za-z0-9_][A-Za-z0-9._-]{0,63} */
 	const char *const *aliases;  /* NULL, or NULL-terminated, at most 8 further names, like `name` */
+	/* NULL, or NULL-terminated, at most 32: variables that the interpreter reads at its start; one that ends in "*" stands for all that
+	 * begin so. A call that brings one is not served by an interpreter that has been booted before. NULL: all are such. */
+	const char *const *boot_env;
 };
 
 /* One call that is about to be made. Paths are those of the box. */
@@ -65,6 +68,10 @@ struct kern_run {
 /* The process is to serve cells that come over the result channel (plugins/README.md). There is no code yet: code_len is
  * 0, and the caller gave no words. Only for languages with KERN_CAN_KERNEL. */
 #define KERN_RUN_KERNEL (1u << 0)
+/* The process is to be booted up to the point where it needs to know what to run, and to wait there for one message of the result
+ * channel, which tells the words and the files that prepare describes for the call (plugins/README.md). There is no code yet.
+ * Only for languages with KERN_CAN_ZYGOTE. Nothing of the caller's may be read before: no file of the working directory. */
+#define KERN_RUN_PARK (1u << 1)
 #define KERN_CODE_MAX ((size_t)8 << 20)
 
 /* The types of frames on the result channel. plugins/README.md has the wire format. */

@@ -20,6 +20,7 @@
 #define LANGUAGES_MAX 16
 #define PROGRAMS_MAX 8
 #define ALIASES_MAX 8
+#define BOOT_ENV_MAX 32
 #define END_OF(type, member) (offsetof(struct type, member) + sizeof(((struct type *)NULL)->member))
 
 /* ---- checks; each returns false after saying why in `why` ---- */
@@ -130,6 +131,11 @@ static bool check_language(const struct ks_plugins *plugins, const struct ks_plu
 		return no(why, "language %s has no valid file name", api->name);
 	if (aliases > ALIASES_MAX)
 		return no(why, "language %s has more than %d aliases", api->name, ALIASES_MAX);
+	if (count_strings(api->boot_env, BOOT_ENV_MAX) > BOOT_ENV_MAX)
+		return no(why, "language %s names more than %d variables", api->name, BOOT_ENV_MAX);
+	for (size_t i = 0; api->boot_env && api->boot_env[i]; i++)
+		if (!label_valid(api->boot_env[i]))
+			return no(why, "language %s: \"%.64s\" is no name of a variable", api->name, api->boot_env[i]);
 	for (size_t i = 0; i < aliases; i++)
 		if (!language_name_valid(api->aliases[i]))
 			return no(why, "\"%.64s\" is no name for a language: [a-z][a-z0-9_+-]{0,31}", api->aliases[i]);

@@ -86,10 +86,10 @@ static const struct ks_field session_fields[] = {
 	  .unit = "MiB", .text = "Size of the workspace that a call may not exceed, with 256 names for each MiB; watched. The kernel's, if the workspace is in memory, a file system of its own that is no larger (with a number of names of its own), or private with a project quota: see effective." },
 	{ KS_ENUM("workspaceStorage", T, workspace_storage, storage_words), .flags = KS_F_CLI, .fallback = "\"disk\"",
 	  .text = "memory: a private workspace in memory of exactly workspaceMaxMb, which must be given. The kernel refuses more (ENOSPC); nothing shows at its path on the host; files count as memory of the call that writes them." },
-	{ KS_INT("prewarm", T, prewarm), .flags = KS_F_CLI | KS_F_ONLY_DEFAULT, .min = 0, .max = 64, .fallback = "0",
-	  .text = "Boxes that are kept ready." },
+	{ KS_INT("prewarm", T, prewarm), .flags = KS_F_CLI, .min = 0, .max = 64, .fallback = "0",
+	  .text = "Boxes that are kept ready for the session's next calls, also when it is idle. 0: as many as its calls show to be of use." },
 	{ KS_ENUM("start", T, start, start_words), .flags = KS_F_CLI, .fallback = "\"auto\"",
-	  .unsupported_choices = 1u << KS_START_SPARE | 1u << KS_START_ZYGOTE, .text = "How boxes are started." },
+	  .text = "How boxes are started. auto: a spare if one is ready, else from the template. spare: one that was ready before its call is claimed; it is made and waited for if there is none. zygote: an interpreter that was booted before, where the language and the call allow it, else a spare. template: made for the call. cold: template and box are. start.kind of a result says which it was." },
 	{ KS_ENUM("box", T, box, box_words), .flags = KS_F_CLI, .fallback = "\"fresh\"",
 	  .unsupported_choices = 1u << KS_BOX_RESIDENT, .text = "A box for each call, or one that stays." },
 };

@@ -32,6 +32,11 @@ def pytest_addoption(parser):
         default=os.path.join(TOP, "build/debug/kern-sidecar"),
         help="a build with KS_TEST_HOOKS, for the failure injection",
     )
+    parser.addoption(
+        "--start",
+        choices=("auto", "cold", "template", "spare", "zygote"),
+        help="how sessions start their boxes that do not say so themselves: results must not depend on it",
+    )
     parser.addoption("--as", dest="users", default=None, help="root,kerntest (default: both as root, else you)")
 
 
@@ -163,7 +168,7 @@ def environment(place, owner):
 
 
 @pytest.fixture
-def sidecar(program, validator, as_user, owner, environment, place):
+def sidecar(request, program, validator, as_user, owner, environment, place):
     """sidecar(**options) -> Client. initialize=False leaves the handshake to the test; a dict is its params."""
     started = []
     before = leftovers.cgroups(owner.pw_uid)
@@ -172,6 +177,7 @@ def sidecar(program, validator, as_user, owner, environment, place):
         options.setdefault("validator", validator)
         client = Client(program, env={**environment, **(env or {})}, user=as_user, **options)
         client.expect_exit = expect_exit
+        client.start_way = request.config.getoption("--start")
         started.append(client)
         if initialize is not False:
             client.initialize(**(initialize if isinstance(initialize, dict) else {}))

@@ -39,6 +39,13 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 		const char *const words[] = { run->interpreter, runner, KERN_CELLS_RESULT_FD };
 		return kern_add_cells(run, host, 0, words, sizeof(words) / sizeof(words[0]));
 	}
+	if (run->flags & KERN_RUN_PARK) {
+		const char *const words[] = { run->interpreter, runner, fd, "park" };
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			if (host->add_arg(host, words[i]) < 0)
+				return -1;
+		return 0;
+	}
 	if (kern_place_code(run, host, name, path) < 0)
 		return -1;
 	const char *const words[] = { run->interpreter, runner, fd, run->filename ? run->filename : "", path };
@@ -51,22 +58,27 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 static const char *const programs[] = { "node", "nodejs", NULL };
 static const char *const aliases[] = { "javascript", "js", NULL };
 static const char *const typescript_aliases[] = { "ts", NULL };
+/* Its own, those of its libraries, the locale's, the loader's, the clock, and those about colours, which a stream remembers. */
+static const char *const boot_env[] = { "NODE_*", "NODE", "UV_*", "SSL_*", "OPENSSL_*", "ICU_*", "LANG", "LANGUAGE", "LC_*", "LD_*", "KERN_*",
+					"MALLOC_*", "GLIBC_TUNABLES", "TZ*", "HOME", "NO_COLOR", "FORCE_COLOR", "TERM", "COLORTERM", NULL };
 static const struct kern_language node = {
 	.size = sizeof(node),
 	/* a cell is taken apart by the parser */
-	.flags = KERN_CAN_RICH | (KS_NODE_PARSER ? KERN_CAN_KERNEL | KERN_CAN_INTERRUPT : 0),
+	.flags = KERN_CAN_RICH | KERN_CAN_ZYGOTE | (KS_NODE_PARSER ? KERN_CAN_KERNEL | KERN_CAN_INTERRUPT : 0),
 	.name = "node",
 	.programs = programs,
 	.file_name = "main.js",
 	.aliases = aliases,
+	.boot_env = boot_env,
 };
 static const struct kern_language typescript = {
 	.size = sizeof(typescript),
-	.flags = KERN_CAN_RICH,
+	.flags = KERN_CAN_RICH | KERN_CAN_ZYGOTE,
 	.name = "typescript",
 	.programs = programs,
 	.file_name = "main.ts",
 	.aliases = typescript_aliases,
+	.boot_env = boot_env,
 };
 static const struct kern_language *const languages[] = { &node, &typescript, NULL };
 static const struct kern_ops ops = { .size = sizeof(ops), .prepare = prepare };

@@ -14,12 +14,11 @@
 struct ks_box {
 	struct ks_list node;
 	struct ks_engine *engine;
-	uint32_t number;
+	uint32_t number, group;
 	const struct ks_box_ops *ops; /* NULL once released */
 	void *arg;
 	struct ks_leaf *leaf;
-	bool polls_memory;
-	int64_t memory_bytes, nproc, cpus_milli, file_bytes;
+	struct ks_box_limits limits;
 	int sock, listener, init_pidfd, main_pidfd;
 	int main_stat; /* its /proc/PID/stat, once somebody has asked for it */
 	uv_poll_t sock_poll, listener_poll;
@@ -185,10 +184,12 @@ static void on_ready(struct ks_box *box, int *fds, int nfds)
 	box->ready = true;
 	if (nfds == 1)
 		box->listener = KS_TAKE_FD(fds[0]);
-	if (box->listener >= 0 && start_watching(box, &box->listener_poll, box->listener, on_listener))
-		return;
-	box->listener_lost = true; /* without its listener a box is not one */
-	ks_box_kill(box);
+	if (box->listener < 0 || !start_watching(box, &box->listener_poll, box->listener, on_listener)) {
+		box->listener_lost = true; /* without its listener a box is not one */
+		ks_box_kill(box);
+	} else if (box->ops && box->ops->ready) {
+		box->ops->ready(box->arg);
+	}
 }
 
 static void on_message(struct ks_box *box, const struct ks_msg *msg, int *fds, int nfds)
@@ -247,26 +248,28 @@ static void on_socket(uv_poll_t *poll, int status, int events)
 
 /* ---- making and claiming ---- */
 
+static int set_limits(struct ks_box *box, const struct ks_box_limits *limits, struct ks_error *err)
+{
+	if (box->leaf && ks_leaf_limit(box->leaf, limits->memory_bytes, limits->pids, limits->cpus_milli, err) < 0)
+		return -1;
+	if (box->leaf && limits->memory_files)
+		ks_leaf_spend(box->leaf);
+	box->limits = *limits;
+	return 0;
+}
+
 static int prepare_leaf(struct ks_box *box, const struct ks_box_limits *limits, int *fds, int *nfds, uint32_t *flags,
 			struct ks_error *err)
 {
-	const unsigned enter = limits->cpus_milli > 0 ? KS_ENTER_CPU : 0;
+	const unsigned enter = limits->cpus_milli > 0 || limits->any_cpus ? KS_ENTER_CPU : 0;
 
-	box->memory_bytes = limits->memory_bytes;
-	box->file_bytes = limits->file_bytes;
-	box->cpus_milli = limits->cpus_milli;
 	if (!limits->enforce)
-		return 0;
-	box->polls_memory = box->engine->limits.enforced[KS_LIMIT_MEMORY] == KS_ENFORCED_POLLED;
-	if (box->engine->pids_by_rlimit) {
-		box->nproc = limits->pids + KS_LEAF_OVERHEAD;
+		return set_limits(box, limits, err);
+	if (box->engine->pids_by_rlimit)
 		*flags |= KS_BOX_OWN_USER_NS;
-	}
 	box->leaf = ks_leaf_take(box->engine->cgroups, err);
-	if (box->leaf && limits->memory_files)
-		ks_leaf_spend(box->leaf);
 	int count = box->leaf ? ks_leaf_enter_fds(box->leaf, enter, fds + *nfds, err) : -1;
-	if (count < 0 || ks_leaf_limit(box->leaf, limits->memory_bytes, limits->pids, limits->cpus_milli, err) < 0)
+	if (count < 0 || set_limits(box, limits, err) < 0)
 		return -1;
 	int dir = ks_leaf_dir_fd(box->leaf);
 	*nfds += count;
@@ -275,6 +278,26 @@ static int prepare_leaf(struct ks_box *box, const struct ks_box_limits *limits, 
 		*flags |= KS_BOX_INTO_CGROUP;
 	}
 	return 0;
+}
+
+static bool same_limits(const struct ks_box_limits *a, const struct ks_box_limits *b)
+{
+	return a->memory_bytes == b->memory_bytes && a->pids == b->pids && a->cpus_milli == b->cpus_milli;
+}
+
+int ks_box_adopt(struct ks_box *box, const struct ks_box_limits *limits, const struct ks_box_ops *ops, void *arg, struct ks_error *err)
+{
+	if (!same_limits(&box->limits, limits) && set_limits(box, limits, err) < 0)
+		return -1;
+	box->limits.file_bytes = limits->file_bytes;
+	box->ops = ops;
+	box->arg = arg;
+	return 0;
+}
+
+bool ks_box_is_ready(const struct ks_box *box)
+{
+	return box->ready && !box->reported && !box->killed_by_us;
 }
 
 struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *limits, const struct ks_box_ops *ops, void *arg,
@@ -293,7 +316,7 @@ struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *l
 		free(box);
 		return NULL;
 	}
-	*box = (struct ks_box){ .engine = engine, .number = ++engine->last_number, .ops = ops, .arg = arg, .sock = pair[0],
+	*box = (struct ks_box){ .engine = engine, .number = ++engine->last_number, .group = group->number, .ops = ops, .arg = arg, .sock = pair[0],
 				.listener = -1, .init_pidfd = -1, .main_pidfd = -1, .main_stat = -1, .escape.doomed = -1, .handles = 1 };
 	struct ks_msg msg = { .op = KS_OP_BOX_MAKE, .group = group->number, .box = box->number };
 	fds[0] = pair[1];
@@ -320,14 +343,18 @@ struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *l
 
 static void fill_limits(const struct ks_box *box, struct ks_claim *head)
 {
+	const struct ks_box_limits *limits = &box->limits;
+	const struct ks_engine *engine = box->engine;
+
 	head->nofile = BOX_NOFILE;
-	head->nproc = (uint32_t)box->nproc;
-	head->memory_bytes = (uint64_t)box->memory_bytes;
-	head->file_bytes = (uint64_t)box->file_bytes;
-	if (box->polls_memory)
+	head->memory_bytes = (uint64_t)limits->memory_bytes;
+	head->file_bytes = (uint64_t)limits->file_bytes;
+	if (limits->enforce && engine->pids_by_rlimit)
+		head->nproc = (uint32_t)(limits->pids + KS_LEAF_OVERHEAD);
+	if (limits->enforce && engine->limits.enforced[KS_LIMIT_MEMORY] == KS_ENFORCED_POLLED)
 		head->flags |= KS_CLAIM_POLL_MEMORY;
-	if (box->cpus_milli > 0)
-		head->cpus = (uint32_t)((box->cpus_milli + 999) / 1000);
+	if (limits->cpus_milli > 0)
+		head->cpus = (uint32_t)((limits->cpus_milli + 999) / 1000);
 }
 
 int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct ks_error *err)
@@ -473,6 +500,23 @@ void ks_box_insist(struct ks_engine *engine)
 	}
 	if (!more)
 		(void)uv_timer_stop(&engine->insist_timer);
+}
+
+void ks_box_group_ended(struct ks_engine *engine, uint32_t group)
+{
+	struct ks_error err;
+
+	(void)ks_fail(&err, KS_E_START_FAILED, "the session's template is gone");
+	for (struct ks_list *n = engine->boxes.next, *next; n != &engine->boxes; n = next) {
+		struct ks_box *box = KS_ENTRY(n, struct ks_box, node);
+		next = n->next;
+		if (box->group != group)
+			continue;
+		if (box->answered)
+			ks_box_reaped(box);
+		else
+			ks_box_made(box, &err, -1);
+	}
 }
 
 void ks_box_lose_all(struct ks_engine *engine)

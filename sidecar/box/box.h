@@ -14,6 +14,7 @@ struct ks_box_limits {
 	int64_t file_bytes; /* RLIMIT_FSIZE; 0 = none */
 	bool enforce;	    /* false: no cgroup is asked for */
 	bool memory_files;  /* it may leave files in memory behind: ks_leaf_spend() */
+	bool any_cpus;	    /* made ahead: its call may come with a cap of cpus, or none */
 };
 
 enum ks_end_how {
@@ -37,10 +38,15 @@ struct ks_box_ops {
 	void (*failed)(void *arg, const struct ks_error *err); /* instead of ended: nothing foreign ran */
 	void (*ended)(void *arg, const struct ks_box_end *end);
 	void (*gone)(void *arg); /* last: reaped; the handle is no more */
+	void (*ready)(void *arg); /* all steps are done, it waits for its claim; may be NULL */
 };
 
 struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *limits, const struct ks_box_ops *ops, void *arg,
 			   struct ks_error *err);
+/* A box that was made ahead: from now on it reports to the call that will claim it, and has that call's limits. Cannot be one that has
+ * ended: of that its former owner has been told. -1 with err: it is still the former owner's. */
+int ks_box_adopt(struct ks_box *box, const struct ks_box_limits *limits, const struct ks_box_ops *ops, void *arg, struct ks_error *err);
+bool ks_box_is_ready(const struct ks_box *box);
 /* Once. The descriptors stay the caller's. */
 int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct ks_error *err);
 /* SIGKILL to everything inside; `ended` (how LOST) follows unless the end was known already. */

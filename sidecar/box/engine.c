@@ -33,6 +33,7 @@ static void group_ended(struct ks_group *group)
 	struct ks_error err;
 
 	ks_list_remove(&group->node);
+	ks_box_group_ended(group->engine, group->number);
 	if (!group->failed && !group->closing) {
 		(void)ks_fail(&err, KS_E_START_FAILED, "the session's processes ended by themselves");
 		group->ops->failed(group->arg, &err);

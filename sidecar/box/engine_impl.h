@@ -43,6 +43,8 @@ void ks_engine_send(struct ks_engine *engine, const struct ks_msg *msg, const in
 void ks_box_made(struct ks_box *box, const struct ks_error *err, int pidfd);
 void ks_box_reaped(struct ks_box *box);
 struct ks_box *ks_box_find(struct ks_engine *engine, uint32_t number);
+/* Its template died with their orders unread: nobody will answer for them. */
+void ks_box_group_ended(struct ks_engine *engine, uint32_t group);
 void ks_box_insist(struct ks_engine *engine);
 /* The launcher is dead, so are they: each says so. */
 void ks_box_lose_all(struct ks_engine *engine);

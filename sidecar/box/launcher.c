@@ -17,6 +17,8 @@
 #include "idmap.h"
 #include "sys.h"
 
+#define STRAYS_MS 10 /* a group that is being closed has not ended: look for what nobody told us of */
+
 /* ---- the launcher process ---- */
 
 struct group {
@@ -97,7 +99,8 @@ static void reap(struct watch *w)
 	struct group *group = w->group;
 	siginfo_t info = { 0 };
 
-	if (waitid(P_PIDFD, (id_t)w->fd, &info, WEXITED | WNOHANG | __WALL) < 0 || info.si_pid == 0)
+	/* ECHILD: reap_strays() has met it first */
+	if (waitid(P_PIDFD, (id_t)w->fd, &info, WEXITED | WNOHANG | __WALL) < 0 ? errno != ECHILD : info.si_pid == 0)
 		return;
 	group->members--;
 	if (w->box)
@@ -108,6 +111,25 @@ static void reap(struct watch *w)
 		end_group(group); /* a group without its template is of no use */
 	unwatch(w);
 	forget_if_empty(group);
+}
+
+/* A template that is killed between the clone of a box and the word about it leaves us a child that we do not know. The pid namespace of
+ * the session cannot end while that is unreaped (zap_pid_ns_processes, kernel/pid_namespace.c). */
+static void reap_strays(void)
+{
+	siginfo_t info;
+
+	do
+		info.si_pid = 0;
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) == 0 && info.si_pid != 0);
+}
+
+static bool any_closing(void)
+{
+	for (struct ks_list *n = launcher.groups.next; n != &launcher.groups; n = n->next)
+		if (KS_ENTRY(n, struct group, node)->closing)
+			return true;
+	return false;
 }
 
 static struct group *find_group(uint32_t id)
@@ -239,7 +261,10 @@ _Noreturn static void serve(void)
 	struct epoll_event events[1]; /* one at a time: handling one may free what another points to */
 
 	for (;;) {
-		if (epoll_wait(launcher.epoll, events, 1, -1) < 1)
+		int n = epoll_wait(launcher.epoll, events, 1, any_closing() ? STRAYS_MS : -1);
+		if (n == 0)
+			reap_strays();
+		if (n < 1)
 			continue;
 		struct watch *w = events[0].data.ptr;
 		if (w->source == FROM_CONTROL)

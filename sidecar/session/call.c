@@ -10,6 +10,7 @@
 #include "session/deps.h"
 #include "session/kernel.h"
 #include "session/posture.h"
+#include "session/spares.h"
 
 /* ---- memory ---- */
 
@@ -103,6 +104,7 @@ void ks_call_leave(struct ks_call *call)
 	call->state = KS_CALL_DONE;
 	if (call->cell)
 		ks_kernel_cell_left(call);
+	ks_spare_leave(call);
 	ks_call_stop(call);
 	if (call->box) {
 		ks_box_release(call->box);
@@ -181,6 +183,7 @@ static void look(struct ks_call *call, bool before)
 		call->looks++;
 		ks_disk_measure(&call->disk);
 	}
+	call->looks += before && call->awaits_box;
 	ks_call_look_done(call);
 }
 
@@ -251,13 +254,30 @@ static void on_start_limit(uv_timer_t *timer)
 	struct ks_call *call = timer->data;
 	struct ks_error err;
 
-	if (call->looks > 0) { /* the workspace is large, or many are looked at: the box waits for us */
+	if (call->looks > call->awaits_box) { /* the workspace is large, or many are looked at: the box waits for us */
 		(void)uv_timer_start(&call->timer, on_start_limit, KS_START_LIMIT_MS, 0);
 		return;
 	}
 	(void)ks_fail(&err, KS_E_START_FAILED, "the box was not ready within %d ms", KS_START_LIMIT_MS);
 	(void)ks_error_hint(&err, "the machine is overloaded; try again with fewer calls at once");
 	ks_call_fail(call, &err);
+}
+
+/* Its interpreter has been told, and does not begin: somebody has stopped it. */
+static void on_begin_limit(uv_timer_t *timer)
+{
+	struct ks_call *call = timer->data;
+
+	ks_call_look_whether_begun(call);
+	if (call->state == KS_CALL_STARTING)
+		ks_box_kill(call->box); /* then it cannot begin any more, and another one is taken */
+}
+
+/* The loop's clock is as old as its turn, and counts whole milliseconds: not a moment too early. */
+static void start_deadline(struct ks_call *call)
+{
+	uv_update_time(call->core->loop);
+	(void)uv_timer_start(&call->timer, on_deadline, (uint64_t)call->timeout_ms + 1, 0);
 }
 
 /* ---- what the box says ---- */
@@ -273,7 +293,7 @@ static void on_started(void *arg)
 	if (call->cancelled)
 		kill_box(call);
 	else if (!ks_call_is_host(call)) /* the limit of its start holds until it says that it is ready */
-		(void)uv_timer_start(&call->timer, on_deadline, (uint64_t)call->timeout_ms, 0);
+		start_deadline(call);
 	call->ops->started(call->arg);
 	ks_call_watch(call);
 	if (call->disk.limit_bytes > 0) {
@@ -282,10 +302,15 @@ static void on_started(void *arg)
 	}
 }
 
+static bool replace_spare(struct ks_call *call);
+
 static void on_failed(void *arg, const struct ks_error *err)
 {
 	struct ks_call *call = arg;
 	struct ks_error cancelled;
+
+	if (replace_spare(call))
+		return;
 
 	if (call->cancelled) {
 		(void)ks_fail(&cancelled, KS_E_CANCELLED, "the call was cancelled before its code started");
@@ -298,7 +323,9 @@ static void on_ended(void *arg, const struct ks_box_end *box_end)
 {
 	struct ks_call *call = arg;
 
-	if (call->state != KS_CALL_STARTING && call->state != KS_CALL_RUNNING)
+	if (call->parked && call->claimed)
+		ks_call_look_whether_begun(call); /* its word and its end may come in one turn */
+	if ((call->state != KS_CALL_STARTING && call->state != KS_CALL_RUNNING) || replace_spare(call))
 		return;
 	if (call->state == KS_CALL_STARTING) {
 		/* exec failed, or it was so quick that its end came with its start */
@@ -308,6 +335,8 @@ static void on_ended(void *arg, const struct ks_box_end *box_end)
 	(void)uv_timer_stop(&call->timer);
 	call->box_ended = true;
 	call->outcome.end = *box_end;
+	if (call->parked) /* init has seen it boot as well */
+		call->outcome.end.wall_us = ks_now_us() - call->started_us;
 	if (wants_quiet(call) && !call->box_gone)
 		(void)uv_timer_start(&call->timer, on_overdue, KS_DEATH_GRACE_MS, 0);
 	ks_call_end(call);
@@ -327,34 +356,134 @@ static void on_gone(void *arg)
 	look_after(call);
 }
 
-static const struct ks_box_ops box_ops = { on_started, on_failed, on_ended, on_gone };
+static void on_box_ready(void *arg)
+{
+	struct ks_call *call = arg;
+
+	if (!call->awaits_box || call->state != KS_CALL_STARTING)
+		return;
+	call->awaits_box = false;
+	ks_call_look_done(call);
+}
+
+const struct ks_box_ops ks_call_box_ops = { on_started, on_failed, on_ended, on_gone, on_box_ready };
 
 /* ---- start ---- */
 
 static void claim(struct ks_call *call)
 {
 	struct ks_error err;
+	int rc = call->cell ? ks_kernel_send(call, &err) : call->parked ? ks_call_unpark(call, &err) : ks_call_claim(call, &err);
 
-	if ((call->cell ? ks_kernel_send(call, &err) : ks_call_claim(call, &err)) < 0)
+	if (rc < 0 && call->parked) {
+		call->claimed = true; /* as far as it could be */
+		(void)replace_spare(call);
+		return;
+	}
+	if (rc < 0) {
 		ks_call_fail(call, &err);
-	else if (call->cell)
+		return;
+	}
+	call->claimed = !call->cell;
+	if (call->cell)
 		on_started(call);
+	else if (call->parked)
+		(void)uv_timer_start(&call->timer, on_begin_limit, KS_BEGIN_LIMIT_MS, 0);
+}
+
+void ks_call_begun(struct ks_call *call)
+{
+	call->begun = true;
+	on_started(call);
+}
+
+static int make_box(struct ks_call *call, struct ks_group *group)
+{
+	struct ks_error err;
+
+	call->box = ks_box_make(group, &call->limits, &ks_call_box_ops, call, &err);
+	if (!call->box)
+		ks_call_fail(call, &err);
+	return call->box ? 0 : -1;
+}
+
+/* An interpreter that does not get ready: the call boots its own. */
+static void on_wait_limit(uv_timer_t *timer)
+{
+	struct ks_call *call = timer->data;
+
+	(void)uv_timer_start(&call->timer, on_start_limit, KS_START_LIMIT_MS, 0);
+	if (call->spare)
+		ks_spare_reject(call);
+}
+
+static void begin(struct ks_call *call)
+{
+	if (call->spare)
+		(void)uv_timer_start(&call->timer, on_wait_limit, KS_BEGIN_LIMIT_MS, 0);
 	else
-		call->claimed = true;
+		(void)uv_timer_start(&call->timer, on_start_limit, KS_START_LIMIT_MS, 0);
+	look(call, true); /* the box sets itself up meanwhile */
 }
 
 void ks_call_make_box(struct ks_call *call, struct ks_group *group)
 {
-	struct ks_error err;
-
 	call->state = KS_CALL_STARTING;
-	call->box = ks_box_make(group, &call->limits, &box_ops, call, &err);
+	if (make_box(call, group) == 0)
+		begin(call);
+}
+
+/* `start` asks for a box that was ready before the claim: one that is made only now is waited for. */
+static bool wants_spare(const struct ks_call *call)
+{
+	return call->session->start == KS_START_SPARE || call->session->start == KS_START_ZYGOTE;
+}
+
+static void take_box(struct ks_call *call)
+{
+	call->state = KS_CALL_STARTING;
+	enum ks_spare_answer answer = ks_spares_take(call);
+	if (answer == KS_SPARE_NONE && make_box(call, call->session->group) < 0)
+		return;
+	call->from_spare = answer != KS_SPARE_NONE;
+	call->awaits_box = answer == KS_SPARE_WAIT || (answer != KS_SPARE_TAKEN && wants_spare(call));
+	call->outcome.start_kind = call->parked ? "zygote" : answer == KS_SPARE_TAKEN || wants_spare(call) ? "spare" : "template";
+	begin(call);
+}
+
+/* What was made ahead has died before it was told anything: the call is not to suffer for it. */
+static bool replace_spare(struct ks_call *call)
+{
+	/* what has been told to an interpreter has not run before that says so */
+	if (!call->from_spare || (call->claimed && !call->parked) || call->begun || call->cancelled || call->state != KS_CALL_STARTING)
+		return false;
+	const bool told = KS_TAKE(call->claimed, false);
+	if (call->box)
+		ks_box_release(KS_TAKE_PTR(call->box));
+	ks_call_disconnect(call);
+	call->from_spare = call->parked = false;
+	(void)uv_timer_start(&call->timer, on_start_limit, KS_START_LIMIT_MS, 0);
+	call->outcome.start_kind = wants_spare(call) ? "spare" : "template";
+	if (make_box(call, call->session->group) < 0)
+		return true;
+	call->looks += wants_spare(call) && !call->awaits_box;
+	if (!wants_spare(call) && call->awaits_box)
+		on_box_ready(call); /* it need not be: the claim waits in its socket */
+	else
+		call->awaits_box = wants_spare(call);
+	if (told && !call->awaits_box)
+		claim(call);
+	return true;
+}
+
+void ks_call_spare_ready(struct ks_call *call)
+{
 	if (!call->box) {
-		ks_call_fail(call, &err);
+		(void)replace_spare(call);
 		return;
 	}
-	(void)uv_timer_start(&call->timer, on_start_limit, KS_START_LIMIT_MS, 0);
-	look(call, true); /* the box sets itself up meanwhile */
+	call->outcome.start_kind = "zygote";
+	on_box_ready(call);
 }
 
 void ks_call_look_done(struct ks_call *call)
@@ -413,6 +542,15 @@ static void own_group_ended(void *arg)
 
 static const struct ks_group_ops own_group_ops = { own_group_ready, own_group_failed, own_group_ended };
 
+struct ks_box_limits ks_call_session_limits(const struct ks_session *session)
+{
+	struct ks_box_limits limits = session->limits;
+
+	limits.memory_files = session->workspace_memory;
+	limits.file_bytes = session->workspace_watched ? session->workspace_max_mb << 20 : 0;
+	return limits;
+}
+
 void ks_call_inherit(struct ks_call *call)
 {
 	const struct ks_run_params *params = call->params;
@@ -421,7 +559,7 @@ void ks_call_inherit(struct ks_call *call)
 	ks_list_append(&session->calls, &call->session_node);
 	session->call_count++;
 	call->ticket = ks_gate_ticket(&session->gate);
-	call->limits = session->limits;
+	call->limits = ks_call_session_limits(session);
 	if (params->memory_mb != KS_ABSENT)
 		call->limits.memory_bytes = params->memory_mb << 20;
 	if (params->pids != KS_ABSENT)
@@ -431,10 +569,8 @@ void ks_call_inherit(struct ks_call *call)
 	call->timeout_ms = params->timeout_ms != KS_ABSENT ? params->timeout_ms : session->timeout_ms;
 	call->max_output_bytes = params->max_output_bytes != KS_ABSENT ? params->max_output_bytes : session->max_output_bytes;
 	call->track_files = params->track_files < 0 ? session->track_files : params->track_files;
-	call->disk = (struct ks_disk){ .limit_bytes = session->workspace_watched ? (uint64_t)session->workspace_max_mb << 20 : 0,
+	call->disk = (struct ks_disk){ .limit_bytes = (uint64_t)call->limits.file_bytes,
 				       .core = call->core, .workspace_fd = session->workspace_fd, .measured = on_disk_measured, .full = on_disk_full };
-	call->limits.memory_files = session->workspace_memory;
-	call->limits.file_bytes = (int64_t)call->disk.limit_bytes;
 	if (!ks_call_is_host(call))
 		return;
 	/* its cells look at the workspace; whoever needs the session for itself does not wait for it */
@@ -448,7 +584,11 @@ static void in_session(struct ks_call *call)
 	struct ks_error err;
 
 	const bool own = call->is_setup || (!call->throwaway && call->session->start == KS_START_COLD);
-	call->outcome.start_kind = own || call->throwaway ? "cold" : "template";
+	if (!own && !call->throwaway) {
+		take_box(call);
+		return;
+	}
+	call->outcome.start_kind = "cold";
 	if (!own) {
 		ks_call_make_box(call, call->session->group);
 		return;

@@ -14,6 +14,7 @@
 
 #define KS_STDIN_QUEUE ((size_t)1 << 20) /* bytes of run/stdin that wait for the box */
 #define KS_START_LIMIT_MS 10000
+#define KS_BEGIN_LIMIT_MS 3000 /* an interpreter that was booted ahead, until it is ready, and until it begins */
 #define KS_DEATH_GRACE_MS 1000 /* after a kill: then the answer leaves whatever the kernel does */
 
 /* How a cell ended, by its own word unless DEAD. */
@@ -116,6 +117,10 @@ struct ks_call {
 	bool track_files;
 	/* the box and what is connected to it */
 	struct ks_box *box;
+	struct ks_spare *spare; /* that it waits for; it becomes `box` */
+	bool from_spare, awaits_box; /* the box was made ahead; the claim waits until it is ready */
+	bool parked, begun; /* its interpreter has been booted ahead, and has said that it begins */
+	struct ks_parking *parking; /* of what is no call yet but such an interpreter: call_park.c */
 	struct ks_escape escape; /* as it was when the box went */
 	bool claimed;
 	struct ks_pipe *out[2]; /* NULL: closed, or handed on */

@@ -72,7 +72,7 @@ failed:
 	return ks_fail(err, KS_E_INTERNAL, "out of memory");
 }
 
-static int prepare(struct ks_call *call, struct ks_prepared *prepared, struct ks_error *err)
+int ks_call_prepare(struct ks_call *call, struct ks_prepared *prepared, struct ks_error *err)
 {
 	const struct ks_run_params *params = call->params;
 	char runner_dir[128];
@@ -94,7 +94,7 @@ static int prepare(struct ks_call *call, struct ks_prepared *prepared, struct ks
 		.code_dir = KS_CODE_DIR,
 		.path = KS_BOX_PATH,
 		.result_fd = call->language->api.flags & KERN_CAN_RICH ? RESULT_FD : -1,
-		.flags = ks_call_is_host(call) ? KERN_RUN_KERNEL : 0,
+		.flags = ks_call_is_host(call) ? KERN_RUN_KERNEL : call->parking ? KERN_RUN_PARK : 0,
 	};
 	return ks_plugin_prepare(call->language, &run, prepared, err);
 }
@@ -134,7 +134,7 @@ static int claim_with(struct ks_call *call, const struct ks_prepared *prepared, 
 int ks_call_claim(struct ks_call *call, struct ks_error *err)
 {
 	struct ks_prepared prepared = { 0 };
-	int rc = prepare(call, &prepared, err);
+	int rc = ks_call_prepare(call, &prepared, err);
 
 	if (rc == 0)
 		rc = claim_with(call, &prepared, err);

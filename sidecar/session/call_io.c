@@ -214,6 +214,11 @@ static void take_frame(struct ks_call *call, const struct kern_frame *frame, boo
 {
 	struct ks_call *to = receiver(call, frame);
 
+	if (call->parked && !call->begun && frame->type == KERN_FRAME_STATE) {
+		ks_frames_next_call(&call->frames);
+		ks_call_begun(call);
+		return;
+	}
 	if (to) {
 		drain_stream(to, 0);
 		drain_stream(to, 1);
@@ -367,11 +372,22 @@ int ks_call_stdin(struct ks_call *call, const void *data, size_t len, bool eof, 
 
 /* ---- all of it ---- */
 
-void ks_call_watch(struct ks_call *call)
+void ks_call_watch_channel(struct ks_call *call)
 {
 	call->results.json_valid = ks_json_valid;
-	ks_call_resume(call);
 	(void)watch(call, &call->channel, UV_READABLE | UV_DISCONNECT, on_channel);
+}
+
+void ks_call_look_whether_begun(struct ks_call *call)
+{
+	if (!call->begun)
+		read_channel(call);
+}
+
+void ks_call_watch(struct ks_call *call)
+{
+	ks_call_resume(call);
+	ks_call_watch_channel(call);
 	write_input(call);
 }
 

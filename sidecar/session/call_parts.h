@@ -1,5 +1,5 @@
 /* call_parts.h: what the files of a call share: call.c its life, call_claim.c what its box is told, call_io.c pipes and result channel,
- * call_files.c the two looks at the workspace, call_images.c images of results, call_cell.c kernels, calls.c all calls, outcome.c what
+ * call_files.c the two looks at the workspace, call_images.c images of results, call_cell.c kernels, call_park.c interpreters that wait, calls.c all calls, outcome.c what
  * all of it means. */
 #pragma once
 
@@ -7,6 +7,8 @@
 
 /* ---- call.c ---- */
 bool ks_call_is_host(const struct ks_call *call); /* the process of a kernel: no request, no deadline, no turn to wait for */
+extern const struct ks_box_ops ks_call_box_ops;
+struct ks_box_limits ks_call_session_limits(const struct ks_session *session);
 /* Into the session: its limits, and what the request says otherwise. */
 void ks_call_inherit(struct ks_call *call);
 void ks_call_start(struct ks_call *call);
@@ -30,12 +32,37 @@ int ks_call_check(struct ks_core *core, const struct ks_session *session, const 
 struct ks_call *ks_call_alloc(struct ks_core *core, struct ks_session *session, const struct ks_run_params *params,
 			      const struct ks_call_ops *ops, void *arg, const char *prefix, struct ks_error *err);
 
+/* The runner has its words. */
+void ks_call_begun(struct ks_call *call);
+/* What it waited for has become its box, or there is none (call->box NULL). */
+void ks_call_spare_ready(struct ks_call *call);
+
 /* ---- call_claim.c ---- */
 int ks_call_claim(struct ks_call *call, struct ks_error *err);
+/* The words, files and variables of the plugin; nothing without a language. Free them also when it fails. */
+int ks_call_prepare(struct ks_call *call, struct ks_prepared *prepared, struct ks_error *err);
+
+/* ---- call_park.c: interpreters that have been booted before their call comes ---- */
+/* Could it be served by one? */
+bool ks_call_can_park(const struct ks_call *call);
+/* What will be connected to one, in the shape of a call that has no request. NULL: this session cannot have one. `done` tells whether the
+ * runner waits; only after ks_call_park(). */
+struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_language *language, void (*done)(void *arg, bool ok),
+				   void *arg);
+/* Boots it, in a box that is ready. */
+int ks_call_park(struct ks_call *parked, struct ks_box *box, struct ks_error *err);
+/* It is over for this; its box is somebody else's, or released. */
+void ks_call_unpark_done(struct ks_call *parked);
+/* The box is the call's, and pipes and channel with it if there is an interpreter in it. */
+int ks_call_adopt(struct ks_call *call, struct ks_box *box, struct ks_call *parked, struct ks_error *err);
+/* Tells the runner what to run. */
+int ks_call_unpark(struct ks_call *call, struct ks_error *err);
 
 /* ---- the others ---- */
 int ks_call_connect(struct ks_call *call, int ret_stdio[3], int *ret_result, struct ks_error *err); /* the box's ends */
 void ks_call_watch(struct ks_call *call);
+void ks_call_watch_channel(struct ks_call *call);
+void ks_call_look_whether_begun(struct ks_call *call); /* ks_call_begun() may follow at once */
 void ks_call_drain(struct ks_call *call); /* what lies in the pipes and the channel now */
 void ks_call_disconnect(struct ks_call *call);
 void ks_call_io_free(struct ks_call *call);

@@ -9,6 +9,7 @@
 #include "session/call.h"
 #include "session/files.h"
 #include "session/session.h"
+#include "session/spares.h"
 
 /* ---- chores ---- */
 
@@ -82,6 +83,7 @@ static void on_coarse(uv_timer_t *timer)
 	ks_blobs_sweep(core->blobs, ks_now_us());
 	ks_calls_expire(core, ks_now_us());
 	ks_files_idle(core, ks_now_us());
+	ks_spares_idle(core, ks_now_us());
 }
 
 int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, struct ks_error *err)
@@ -113,7 +115,8 @@ int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, stru
 	}
 	(void)uv_idle_init(core->loop, &core->slicer);
 	(void)uv_timer_init(core->loop, &core->coarse);
-	core->slicer.data = core->coarse.data = core;
+	(void)uv_timer_init(core->loop, &core->spare_timer);
+	core->slicer.data = core->coarse.data = core->spare_timer.data = core;
 	(void)uv_timer_start(&core->coarse, on_coarse, COARSE_MS, COARSE_MS);
 	uv_unref((uv_handle_t *)&core->coarse);
 	start_sweep(core);
@@ -171,6 +174,8 @@ void ks_core_free(struct ks_core *core)
 	/* first, as tasks may be parts of calls */
 	for (struct ks_list *n = core->sessions.next; n != &core->sessions; n = n->next)
 		ks_files_free(KS_ENTRY(n, struct ks_session, node));
+	for (struct ks_list *n = core->sessions.next; n != &core->sessions; n = n->next)
+		ks_spares_free(KS_ENTRY(n, struct ks_session, node));
 	ks_calls_forget_all(core);
 	while (!ks_list_empty(&core->sessions))
 		ks_session_forget(KS_ENTRY(core->sessions.next, struct ks_session, node));
@@ -182,6 +187,7 @@ void ks_core_free(struct ks_core *core)
 	}
 	uv_close((uv_handle_t *)&core->slicer, NULL);
 	uv_close((uv_handle_t *)&core->coarse, NULL);
+	uv_close((uv_handle_t *)&core->spare_timer, NULL);
 	int rc = 0;
 	for (int64_t until = ks_now_us() + 500000; rc == 0 && ks_now_us() < until;)
 		rc = ks_state_close_step(core->state, 50000, &err); /* what is left, the next start sweeps */

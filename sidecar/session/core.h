@@ -51,6 +51,8 @@ struct ks_core {
 	uv_idle_t slicer;
 	uv_timer_t coarse; /* expiry of blobs and outputs */
 	const char *worker_program;
+	uv_timer_t spare_timer; /* spares.h */
+	unsigned spare_count;
 	size_t alone_count; /* workers of long file operations */
 	size_t snapshot_bytes; /* looks.h */
 	bool closing, starting;

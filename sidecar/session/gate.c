@@ -2,6 +2,7 @@
 
 #include "session/call.h"
 #include "session/files.h"
+#include "session/spares.h"
 
 void ks_gate_init(struct ks_gate *gate)
 {
@@ -30,6 +31,7 @@ void ks_gate_turn(struct ks_session *session)
 	if (!next || next->granted || session->state != KS_SESSION_OPEN || ks_calls_before(session, next->number) ||
 	    ks_files_before(session, next->number))
 		return;
+	ks_spares_drop(session); /* made of what may be about to change */
 	next->granted = true;
 	next->grant(next);
 }

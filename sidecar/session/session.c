@@ -14,6 +14,7 @@
 #include "session/kernel.h"
 #include "session/mounts.h"
 #include "session/posture.h"
+#include "session/spares.h"
 #include "session/storage.h"
 #include "workspace/policy.h"
 #include "workspace/quota.h"
@@ -42,6 +43,7 @@ static void free_group(struct ks_session_group *holder)
 static void free_session(struct ks_session *session)
 {
 	ks_files_free(session);
+	ks_spares_free(session);
 	while (!ks_list_empty(&session->groups))
 		free_group(KS_ENTRY(session->groups.next, struct ks_session_group, node));
 	ks_looks_free(&session->looks);
@@ -187,6 +189,9 @@ static int take_params(struct ks_session *session, const struct ks_session_param
 	session->track_files = params->track_files;
 	session->deps.readonly = params->deps_readonly;
 	session->start = params->start;
+	session->prewarm = params->prewarm;
+	if (params->prewarm > 0 && (params->start == KS_START_COLD || params->start == KS_START_TEMPLATE))
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/prewarm", "prewarm keeps boxes ready, and start forbids to use them");
 	if (strcmp(params->workspace_target, "/workspace") != 0 && ks_target_check(params->workspace_target, err) < 0)
 		return ks_error_at(err, "/workspaceTarget");
 	session->workspace_target = strdup(params->workspace_target);
@@ -234,6 +239,7 @@ static void on_settled(struct ks_session *session)
 	if (session->state != KS_SESSION_OPENING)
 		return;
 	session->state = KS_SESSION_OPEN;
+	ks_spares_begin(session);
 	finish_opening(session, NULL);
 	ks_calls_session_opened(session);
 }
@@ -246,6 +252,7 @@ static void on_ready(void *arg, int memory_fd)
 	struct ks_error err;
 
 	if (session->reopened && is_newest(holder)) {
+		ks_spares_drop(session);
 		ks_group_close(session->group);
 		session->group = holder->group;
 		finish_reopening(session, NULL);
@@ -376,6 +383,7 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 					.opened_arg = arg, .opened_us = ks_now_us() };
 	ks_list_init(&session->interpreters);
 	ks_list_init(&session->calls);
+	ks_spares_init(session);
 	ks_list_init(&session->groups);
 	ks_files_init(&session->files);
 	ks_looks_init(&session->looks, core);
@@ -535,6 +543,7 @@ void ks_session_close(struct ks_session *session, void (*closed)(void *arg), voi
 	ks_files_close(session);
 	ks_gate_close(session);
 	ks_calls_cancel_session(session);
+	ks_spares_drop(session);
 	session->held = false;
 	ks_session_turn(session);
 }

@@ -90,6 +90,8 @@ struct ks_session {
 	int64_t timeout_ms, max_output_bytes, workspace_max_mb; /* 0: no limit */
 	bool track_files;
 	int start; /* enum ks_start */
+	int64_t prewarm;
+	struct ks_list spares; /* spares.h */
 	struct ks_pairs env;
 	struct ks_deps deps;
 	const struct ks_deps_stage *stage; /* of the setup that makes its box: such a box has it, and the network on */

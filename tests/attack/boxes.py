@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-WAYS = ("template", "cold", "throwaway")
+WAYS = ("template", "cold", "throwaway", "spare", "zygote")
 # How often a race is tried. The default suits a run of everything; 10000 is the figure for a night.
 ROUNDS = int(os.environ.get("KERN_ATTACK_ROUNDS", "100"))
 PING_LIMIT = 1.0  # seconds; a sound machine shows a hundredth of it, and the summary prints what it was

@@ -252,6 +252,37 @@ def test_nothing_of_a_call_is_in_the_next_one(box):
     assert boxes.sh(show)["stdout"].split("\n")[:7] == first[:7]
 
 
+@attack("43")
+def test_warm_interpreter_cannot_be_poisoned(box):
+    """What one call does to its interpreter, the runner and everything that it can reach is not in the next one."""
+    boxes = box()
+    poison = """
+import atexit, builtins, gc, os, signal, sys, threading
+runner = sys.modules["_kern_runner"]
+builtins.print = builtins.open = builtins.compile = lambda *a, **k: None
+sys.modules["json"] = sys.modules["os"] = None
+sys.settrace(lambda *a: None); sys.displayhook = lambda v: None
+for name in list(vars(runner)):
+    if name not in ("channel", "plain") and not name.startswith("__"):
+        setattr(runner, name, None)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for path in ("/run/code/main.py", "/run/kern/python/runner.py", "/proc/1/mem"):
+    try:
+        fd = os.open(path, os.O_WRONLY); os.write(fd, b"poison")
+    except OSError:
+        pass
+threading.Thread(target=lambda: signal.pause(), daemon=True).start()
+if os.fork() == 0:
+    signal.pause()
+"""
+    clean = "import json, os, sys, threading\nprint(len(threading.enumerate()), sys.gettrace(), os.getpid())\njson.dumps([1])"
+    for _ in range(3):
+        boxes.code(poison)
+        result = boxes.code(clean)
+        plain(result, "1 None 2\n")
+        assert result["results"][0]["data"]["text/plain"] == "'[1]'"
+
+
 @attack("D60", "C42")
 def test_many_sessions_come_and_go(client):
     """Descriptors and processes of the sidecar are what they were, and no directory is left."""

@@ -102,6 +102,7 @@ class Client:
         self.notifications = collections.deque(maxlen=10000)
         self.stderr_lines = collections.deque(maxlen=200)
         self.max_line = 32 * 1024
+        self.start_way = None  # of sessions that do not say how their boxes are started
         self._futures, self._runs, self._finished = {}, {}, collections.deque(maxlen=4096)
         self._methods = {}
         self._changed = threading.Condition()
@@ -174,6 +175,8 @@ class Client:
             self._next += 1
             request_id = self._next
         params = params if params is not None else {}
+        if self.start_way and method == "session/open" and isinstance(params, dict):
+            params = {"start": self.start_way, **params}
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
         if self.validator and not unchecked:
             self._collect(self.validator.request(message))

@@ -71,14 +71,11 @@ static void test_fields(void **state)
 	check_json(property("SessionOpenParams", "depsReadonly"),
 		   "{\"description\":\"Installed packages are read only for the code.\",\"type\":\"boolean\",\"default\":true,"
 		   "\"x-relaxes\":true,\"x-flag\":\"--deps-readonly\"}");
-	check_json(property("SessionOpenParams", "prewarm"),
-		   "{\"description\":\"Boxes that are kept ready.\",\"type\":\"integer\",\"minimum\":0,\"maximum\":64,\"default\":0,"
-		   "\"x-onlyDefault\":true,\"x-flag\":\"--prewarm\"}");
-	check_json(property("SessionOpenParams", "start"),
-		   "{\"description\":\"How boxes are "
-		   "started.\",\"type\":\"string\",\"enum\":[\"auto\",\"cold\",\"template\",\"spare\","
-		   "\"zygote\"],\"default\":\"auto\",\"x-unsupportedValues\":[\"spare\",\"zygote\"],\"x-flag\":\"--"
-		   "start\"}");
+	check_json(property("SessionOpenParams", "box"),
+		   "{\"description\":\"A box for each call, or one that stays.\",\"type\":\"string\",\"enum\":[\"fresh\","
+		   "\"resident\"],\"default\":\"fresh\",\"x-unsupportedValues\":[\"resident\"],\"x-flag\":\"--box\"}");
+	check_json(property("KernelRunParams", "allowInput"),
+		   "{\"description\":\"The cell may ask for input.\",\"type\":\"boolean\",\"default\":false,\"x-onlyDefault\":true}");
 	check_json(property("SessionOpenParams", "preload"),
 		   "{\"description\":\"Modules that a zygote loads before any code runs.\",\"type\":\"array\",\"maxItems\":64,"
 		   "\"items\":{\"type\":\"string\",\"maxLength\":256,\"x-maxBytes\":256},\"x-unsupported\":true,"

@@ -237,9 +237,9 @@ export interface SessionOpenParams {
   workspaceMaxMb?: number;
   /** memory: a private workspace in memory of exactly workspaceMaxMb, which must be given. The kernel refuses more (ENOSPC); nothing shows at its path on the host; files count as memory of the call that writes them. Default: "disk". */
   workspaceStorage?: "disk" | "memory";
-  /** Boxes that are kept ready. Default: 0. 0 to 64. */
+  /** Boxes that are kept ready for the session's next calls, also when it is idle. 0: as many as its calls show to be of use. Default: 0. 0 to 64. */
   prewarm?: number;
-  /** How boxes are started. Default: "auto". */
+  /** How boxes are started. auto: a spare if one is ready, else from the template. spare: one that was ready before its call is claimed; it is made and waited for if there is none. zygote: an interpreter that was booted before, where the language and the call allow it, else a spare. template: made for the call. cold: template and box are. start.kind of a result says which it was. Default: "auto". */
   start?: "auto" | "cold" | "template" | "spare" | "zygote";
   /** A box for each call, or one that stays. Default: "fresh". */
   box?: "fresh" | "resident";
@@ -725,9 +725,9 @@ export interface SessionParams {
   workspaceMaxMb?: number;
   /** memory: a private workspace in memory of exactly workspaceMaxMb, which must be given. The kernel refuses more (ENOSPC); nothing shows at its path on the host; files count as memory of the call that writes them. Default: "disk". */
   workspaceStorage?: "disk" | "memory";
-  /** Boxes that are kept ready. Default: 0. 0 to 64. */
+  /** Boxes that are kept ready for the session's next calls, also when it is idle. 0: as many as its calls show to be of use. Default: 0. 0 to 64. */
   prewarm?: number;
-  /** How boxes are started. Default: "auto". */
+  /** How boxes are started. auto: a spare if one is ready, else from the template. spare: one that was ready before its call is claimed; it is made and waited for if there is none. zygote: an interpreter that was booted before, where the language and the call allow it, else a spare. template: made for the call. cold: template and box are. start.kind of a result says which it was. Default: "auto". */
   start?: "auto" | "cold" | "template" | "spare" | "zygote";
   /** A box for each call, or one that stays. Default: "fresh". */
   box?: "fresh" | "resident";

@@ -1,4 +1,5 @@
 // runner.cjs RESULT_FD: a kernel (kernel.cjs).
+// runner.cjs RESULT_FD park: boots, and waits for the words below, which come over the channel with FILE itself.
 // runner.cjs RESULT_FD NAME FILE ARGS...: runs FILE as node would run it in the working directory, and reports an error
 // that nobody caught. FILE lies in a private directory; require, import and relative paths count from the working
 // directory. README.md has the rules that it follows.
@@ -8,9 +9,9 @@ const path = require("node:path");
 const vm = require("node:vm");
 const Module = require("node:module");
 
-const [, me, fdText, name, file, ...args] = process.argv;
+let [, me, fdText, name, file, ...args] = process.argv;
 const here = path.dirname(me) + path.sep;
-const DISPLAY = 1, UPDATE = 2, CLEAR = 3, ERROR = 4, VALUE = 5;
+const DISPLAY = 1, UPDATE = 2, CLEAR = 3, ERROR = 4, VALUE = 5, STATE = 6;
 
 // ---- the result channel: frames out, acknowledgements in ----
 
@@ -37,10 +38,7 @@ function receive(buffer) {
 	}
 }
 
-// Returns when the host has recorded the frame, after all that was printed before it. False: not sent.
-function send(type, parts) {
-	if (!channel.socket || identity(channel.fd) !== channel.socket)
-		return false; // the code closed it, or another file has the number now
+function packed(parts) {
 	const pieces = [];
 	for (const [key, value] of parts) {
 		const head = Buffer.alloc(6), data = Buffer.from(value);
@@ -48,19 +46,30 @@ function send(type, parts) {
 		head.writeUInt32LE(data.length, 2);
 		pieces.push(head, Buffer.from(key + "\0"), data);
 	}
-	const data = Buffer.concat(pieces), id = ++channel.id, size = 65536;
+	return Buffer.concat(pieces);
+}
+
+function write(type, data) {
+	for (let offset = 0, size = 65536; offset === 0 || offset < data.length; offset += size) {
+		const head = Buffer.alloc(24);
+		head.write("KRN1");
+		head[4] = 1;
+		head[5] = type;
+		head.writeUInt32LE(channel.call, 8);
+		head.writeUInt32LE(channel.id, 12);
+		head.writeUInt32LE(data.length, 16);
+		head.writeUInt32LE(offset, 20);
+		fs.writeSync(channel.fd, Buffer.concat([head, data.subarray(offset, offset + size)]));
+	}
+}
+
+// Returns when the host has recorded the frame, after all that was printed before it. False: not sent.
+function send(type, parts) {
+	if (!channel.socket || identity(channel.fd) !== channel.socket)
+		return false; // the code closed it, or another file has the number now
+	const data = packed(parts), id = ++channel.id;
 	try {
-		for (let offset = 0; offset === 0 || offset < data.length; offset += size) {
-			const head = Buffer.alloc(24);
-			head.write("KRN1");
-			head[4] = 1;
-			head[5] = type;
-			head.writeUInt32LE(channel.call, 8);
-			head.writeUInt32LE(id, 12);
-			head.writeUInt32LE(data.length, 16);
-			head.writeUInt32LE(offset, 20);
-			fs.writeSync(channel.fd, Buffer.concat([head, data.subarray(offset, offset + size)]));
-		}
+		write(type, data);
 		const reply = Buffer.alloc(24);
 		let length;
 		while ((length = receive(reply)) === 24 && reply.readUInt32LE(12) !== id);
@@ -300,11 +309,45 @@ function withoutTypes(source, shown) {
 	}
 }
 
+// Waits for the words of a call, and does what its start would have done with them.
+function park() {
+	const { Writable } = require("node:stream"); // these are compiled when they are first used: a millisecond
+	new console.Console(new Writable({ write: (chunk, encoding, done) => done() })).log(1);
+	Module.createRequire(path.resolve("[park]"));
+	asFunction("", { name: "[park]" });
+	const message = Buffer.alloc(24 + 65536), words = [];
+	write(STATE, packed([["ready", ""]]));
+	let rest = message.subarray(24, receive(message));
+	if (rest.length === 0)
+		process.reallyExit(0); // nobody wants it
+	channel.id = 1;
+	write(STATE, packed([["begun", ""]]));
+	while (rest.length > 0) {
+		const keyEnd = 6 + rest.readUInt16LE(0), end = keyEnd + rest.readUInt32LE(2);
+		const key = rest.toString("latin1", 6, keyEnd - 1), value = rest.subarray(keyEnd, end);
+		rest = rest.subarray(end);
+		if (key === "word") {
+			words.push(value.toString());
+		} else if (key === "env") {
+			const at = value.indexOf("="), name = value.toString("utf8", 0, at);
+			delete process.env[name]; // behind the others, as a new environment has it
+			process.env[name] = value.toString("utf8", at + 1);
+		} else if (key === "file") {
+			const at = value.indexOf(0);
+			fs.writeFileSync(value.toString("utf8", 0, at), value.subarray(at + 1), { flag: "wx", mode: 0o644 });
+		}
+	}
+	[, me, fdText, name, file, ...args] = words;
+	process.argv = [process.argv[0], ...words.slice(1)];
+}
+
 function main() {
 	block(process.stdout);
 	block(process.stderr);
 	lend("display", () => globalThis.display = part("rich").display);
 	withoutWarning();
+	if (name === "park" && file === undefined)
+		park();
 	if (file === undefined)
 		part("kernel").start();
 	else

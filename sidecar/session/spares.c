@@ -1,0 +1,382 @@
+#include "session/spares.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "session/call_parts.h"
+#include "session/deps.h"
+
+#define FAILURES_MAX 3 /* in a row: this cannot be done here */
+
+/* Those without an interpreter, or those with one of one language. */
+struct pool {
+	struct ks_list node; /* session->spares */
+	struct ks_session *session;
+	const struct ks_language *language; /* NULL: none is booted */
+	struct ks_list spares;		    /* the oldest first */
+	unsigned count, target;
+	unsigned fewest; /* that were not taken since the last look */
+	unsigned failures;
+	int64_t used_us;
+};
+
+struct ks_spare {
+	struct ks_list node;
+	struct pool *pool;
+	struct ks_box *box;
+	bool ready;
+	struct ks_call *parked; /* pipes and channel of its interpreter, as those of a call; NULL: it has none */
+	struct ks_call *waiting; /* the call that gets it when it is ready */
+};
+
+/* ---- one spare ---- */
+
+static void free_spare(struct ks_spare *spare)
+{
+	struct ks_core *core = spare->pool->session->core;
+
+	ks_list_remove(&spare->node);
+	spare->pool->count--;
+	core->spare_count--;
+	if (spare->parked)
+		ks_call_unpark_done(spare->parked);
+	free(spare);
+}
+
+/* It is of no use any more. Who waited for it goes on without. */
+static void give_up(struct ks_spare *spare)
+{
+	struct ks_call *waiting = KS_TAKE_PTR(spare->waiting);
+
+	if (spare->box)
+		ks_box_release(spare->box);
+	free_spare(spare);
+	if (waiting) {
+		waiting->spare = NULL;
+		ks_call_spare_ready(waiting);
+	}
+}
+
+/* Its box and what is connected to it are the call's now. -1: they are not, and it is gone. */
+static int hand_over(struct ks_spare *spare, struct ks_call *call)
+{
+	struct ks_error err;
+
+	if (ks_call_adopt(call, spare->box, spare->parked, &err) < 0) {
+		ks_log(KS_LOG_INFO, "spare_refused", "%s", err.text);
+		give_up(spare);
+		return -1;
+	}
+	spare->box = NULL;
+	free_spare(spare);
+	return 0;
+}
+
+static void become_ready(struct ks_spare *spare)
+{
+	struct ks_call *waiting = KS_TAKE_PTR(spare->waiting);
+
+	spare->ready = true;
+	spare->pool->failures = 0;
+	if (!waiting)
+		return;
+	waiting->spare = NULL;
+	(void)hand_over(spare, waiting);
+	ks_call_spare_ready(waiting);
+}
+
+static void has_died(struct ks_spare *spare, const char *why)
+{
+	ks_log(KS_LOG_INFO, "spare_died", "%s", why);
+	spare->pool->failures += !spare->ready;
+	give_up(spare);
+}
+
+static void on_started(void *arg)
+{
+	(void)arg; /* the interpreter: it says itself when it is ready */
+}
+
+static void on_failed(void *arg, const struct ks_error *err)
+{
+	has_died(arg, err->text);
+}
+
+static void on_ended(void *arg, const struct ks_box_end *end)
+{
+	(void)end;
+	has_died(arg, "its processes ended");
+}
+
+static void on_gone(void *arg)
+{
+	(void)arg; /* cannot be: its end comes first, and gives it up */
+}
+
+static void on_ready(void *arg)
+{
+	struct ks_spare *spare = arg;
+	struct ks_error err;
+
+	if (!spare->parked)
+		become_ready(spare);
+	else if (ks_call_park(spare->parked, spare->box, &err) < 0)
+		has_died(spare, err.text);
+}
+
+static const struct ks_box_ops spare_ops = { on_started, on_failed, on_ended, on_gone, on_ready };
+
+/* The runner waits for the code. */
+static void on_parked(void *arg, bool ok)
+{
+	struct ks_spare *spare = arg;
+
+	if (ok)
+		become_ready(spare);
+	else
+		has_died(spare, "its interpreter does not wait for code");
+}
+
+static struct ks_spare *make(struct pool *pool)
+{
+	struct ks_session *session = pool->session;
+	struct ks_box_limits limits = ks_call_session_limits(session);
+	struct ks_spare *spare = calloc(1, sizeof(*spare));
+	struct ks_error err;
+
+	if (!spare)
+		return NULL;
+	*spare = (struct ks_spare){ .pool = pool };
+	limits.any_cpus = true;
+	ks_list_append(&pool->spares, &spare->node);
+	pool->count++;
+	session->core->spare_count++;
+	spare->parked = pool->language ? ks_call_new_parked(session, pool->language, on_parked, spare) : NULL;
+	if (!pool->language || spare->parked)
+		spare->box = ks_box_make(session->group, &limits, &spare_ops, spare, &err);
+	if (spare->box)
+		return spare;
+	pool->failures++;
+	free_spare(spare);
+	return NULL;
+}
+
+/* ---- how many ---- */
+
+static unsigned floor_of(const struct pool *pool)
+{
+	const unsigned asked = (unsigned)pool->session->prewarm;
+
+	return pool->language && asked > KS_PARKED_FLOOR ? KS_PARKED_FLOOR : asked;
+}
+
+static unsigned ceiling_of(const struct pool *pool)
+{
+	unsigned most = pool->language ? KS_PARKED_MAX : KS_SPARES_MAX;
+
+	return most < floor_of(pool) ? floor_of(pool) : most;
+}
+
+static struct pool *pool_of(struct ks_session *session, const struct ks_language *language)
+{
+	for (struct ks_list *n = session->spares.next; n != &session->spares; n = n->next)
+		if (KS_ENTRY(n, struct pool, node)->language == language)
+			return KS_ENTRY(n, struct pool, node);
+	struct pool *pool = calloc(1, sizeof(*pool));
+	if (!pool)
+		abort();
+	*pool = (struct pool){ .session = session, .language = language };
+	pool->target = floor_of(pool);
+	ks_list_init(&pool->spares);
+	ks_list_append(&session->spares, &pool->node);
+	return pool;
+}
+
+static bool may_grow(const struct pool *pool)
+{
+	const struct ks_session *session = pool->session;
+
+	return session->state == KS_SESSION_OPEN && ks_list_empty(&session->gate.asked) && pool->count < pool->target &&
+	       pool->failures < FAILURES_MAX && session->core->spare_count < KS_SPARES_TOTAL && !session->core->closing;
+}
+
+static void refill_soon(struct ks_core *core);
+
+static void on_refill(uv_timer_t *timer)
+{
+	struct ks_core *core = timer->data;
+	int left = KS_SPARES_BURST;
+
+	for (struct ks_list *s = core->sessions.next; s != &core->sessions; s = s->next) {
+		struct ks_session *session = KS_ENTRY(s, struct ks_session, node);
+		for (struct ks_list *n = session->spares.next; n != &session->spares; n = n->next) {
+			struct pool *pool = KS_ENTRY(n, struct pool, node);
+			while (left > 0 && may_grow(pool) && make(pool))
+				left--;
+			if (left == 0) {
+				refill_soon(core);
+				return;
+			}
+		}
+	}
+}
+
+static void refill_soon(struct ks_core *core)
+{
+	if (!uv_is_active((uv_handle_t *)&core->spare_timer))
+		(void)uv_timer_start(&core->spare_timer, on_refill, KS_SPARES_DELAY_MS, 0);
+}
+
+static void missed(struct pool *pool)
+{
+	unsigned more = pool->target ? 2 * pool->target : 1;
+
+	pool->target = more < ceiling_of(pool) ? more : ceiling_of(pool);
+}
+
+static void shrink(struct pool *pool)
+{
+	while (pool->count > pool->target) {
+		struct ks_spare *spare = KS_ENTRY(pool->spares.next, struct ks_spare, node);
+		if (spare->waiting)
+			return;
+		give_up(spare);
+	}
+}
+
+void ks_spares_idle(struct ks_core *core, int64_t now_us)
+{
+	for (struct ks_list *s = core->sessions.next; s != &core->sessions; s = s->next)
+		for (struct ks_list *n = KS_ENTRY(s, struct ks_session, node)->spares.next; n != &KS_ENTRY(s, struct ks_session, node)->spares;
+		     n = n->next) {
+			struct pool *pool = KS_ENTRY(n, struct pool, node);
+			const unsigned least = floor_of(pool), unused = pool->fewest;
+			pool->fewest = pool->count;
+			if (now_us - pool->used_us > KS_SPARES_IDLE_MS * 1000LL)
+				pool->target = least;
+			else if (unused > 1) /* one lies there for the next call */
+				pool->target = pool->target - unused / 2 > least ? pool->target - unused / 2 : least;
+			shrink(pool);
+		}
+}
+
+/* ---- taking one ---- */
+
+static struct ks_spare *best(struct pool *pool)
+{
+	struct ks_spare *early = NULL;
+
+	for (struct ks_list *n = pool->spares.next; n != &pool->spares; n = n->next) {
+		struct ks_spare *spare = KS_ENTRY(n, struct ks_spare, node);
+		if (spare->ready)
+			return spare;
+		if (!early && !spare->waiting)
+			early = spare;
+	}
+	return early;
+}
+
+static struct ks_spare *look_for(struct pool *pool, bool make_one)
+{
+	struct ks_spare *spare = best(pool);
+
+	pool->used_us = ks_now_us();
+	if (!spare || !spare->ready)
+		missed(pool);
+	if (!spare && make_one && pool->failures < FAILURES_MAX)
+		spare = make(pool);
+	refill_soon(pool->session->core);
+	return spare;
+}
+
+static void note_count(struct pool *pool)
+{
+	if (pool->count < pool->fewest)
+		pool->fewest = pool->count;
+}
+
+enum ks_spare_answer ks_spares_take(struct ks_call *call)
+{
+	struct ks_session *session = call->session;
+	const bool forced = session->start == KS_START_ZYGOTE;
+
+	if (session->start == KS_START_COLD || session->start == KS_START_TEMPLATE || !session->group)
+		return KS_SPARE_NONE;
+	if (session->start != KS_START_SPARE && ks_call_can_park(call)) {
+		struct pool *pool = pool_of(session, call->language);
+		struct ks_spare *spare = look_for(pool, forced);
+		if (spare && !spare->ready) {
+			spare->waiting = call;
+			call->spare = spare;
+			return KS_SPARE_WAIT;
+		}
+		if (spare && hand_over(spare, call) == 0) {
+			note_count(pool);
+			return KS_SPARE_TAKEN;
+		}
+	}
+	struct pool *pool = pool_of(session, NULL);
+	struct ks_spare *spare = look_for(pool, false);
+	const bool ready = spare && spare->ready;
+	if (!spare || hand_over(spare, call) < 0)
+		return KS_SPARE_NONE;
+	note_count(pool);
+	return ready ? KS_SPARE_TAKEN : KS_SPARE_EARLY;
+}
+
+void ks_spare_leave(struct ks_call *call)
+{
+	struct ks_spare *spare = KS_TAKE_PTR(call->spare);
+
+	if (spare)
+		spare->waiting = NULL;
+}
+
+void ks_spare_reject(struct ks_call *call)
+{
+	has_died(call->spare, "its interpreter does not get ready");
+}
+
+/* ---- life ---- */
+
+void ks_spares_init(struct ks_session *session)
+{
+	ks_list_init(&session->spares);
+}
+
+void ks_spares_begin(struct ks_session *session)
+{
+	if (session->prewarm == 0)
+		return;
+	(void)pool_of(session, NULL);
+	const struct ks_language *usual = ks_plugins_find_language(session->core->plugins, "python");
+	if (session->start == KS_START_ZYGOTE && usual)
+		(void)pool_of(session, usual);
+	refill_soon(session->core);
+}
+
+void ks_spares_drop(struct ks_session *session)
+{
+	for (struct ks_list *n = session->spares.next; n != &session->spares; n = n->next) {
+		struct pool *pool = KS_ENTRY(n, struct pool, node);
+		pool->failures = 0; /* what is different then may be what was wrong */
+		while (!ks_list_empty(&pool->spares))
+			give_up(KS_ENTRY(pool->spares.next, struct ks_spare, node));
+	}
+}
+
+void ks_spares_free(struct ks_session *session)
+{
+	while (!ks_list_empty(&session->spares)) {
+		struct pool *pool = KS_ENTRY(session->spares.next, struct pool, node);
+		while (!ks_list_empty(&pool->spares)) {
+			struct ks_spare *spare = KS_ENTRY(pool->spares.next, struct ks_spare, node);
+			spare->box = NULL; /* the sidecar ends, and its engine has ended before: nobody reports any more */
+			free_spare(spare);
+		}
+		ks_list_remove(&pool->node);
+		free(pool);
+	}
+}
