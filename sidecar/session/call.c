@@ -61,6 +61,31 @@ static void trim_finished(struct ks_core *core)
 static void on_disk_measured(struct ks_disk *disk);
 static void on_disk_full(struct ks_disk *disk);
 
+/* ---- how long its steps took ---- */
+
+static void note(struct ks_call *call, enum ks_moment moment)
+{
+	call->moments[moment] = ks_now_us();
+}
+
+static void log_timings(struct ks_call *call)
+{
+	static const char *const names[KS_MOMENTS] = { "", "box", "look", "claim", "start", "run", "drain", "look_after", "reply" };
+	char text[256];
+	size_t at = 0;
+
+	note(call, KS_AT_REPLIED);
+	int64_t before = call->moments[KS_AT_BEGIN];
+	for (int i = KS_AT_BEGIN + 1; i < KS_MOMENTS && before; i++) {
+		if (!call->moments[i])
+			continue;
+		at += (size_t)snprintf(text + at, sizeof(text) - at, " %s=%lld", names[i], (long long)(call->moments[i] - before));
+		before = call->moments[i];
+	}
+	if (at > 0)
+		ks_log(KS_LOG_DEBUG, "call_timings", "%s %s%s", call->id, call->outcome.start_kind ? call->outcome.start_kind : "cell", text);
+}
+
 /* ---- leaving ---- */
 
 /* The process of a kernel: it has no request, no deadline, no turn to wait for. */
@@ -144,6 +169,7 @@ void ks_call_finish(struct ks_call *call)
 {
 	struct ks_core *core = call->core;
 
+	log_timings(call);
 	ks_call_leave(call); /* after the answer: its blobs belong to the session, which may be a throw-away one */
 	ks_list_append(&core->finished, &call->node);
 	core->finished_count++;
@@ -162,6 +188,7 @@ static void finish(struct ks_call *call)
 	if (call->state == KS_CALL_DONE || call->decided)
 		return;
 	call->decided = true;
+	note(call, KS_AT_DECIDED);
 	ks_outcome_decide(call);
 	call->core->counters.calls++;
 	call->core->counters.faults += call->outcome.fault != KS_FAULT_NONE;
@@ -201,6 +228,7 @@ static bool wants_quiet(const struct ks_call *call)
 void ks_call_end(struct ks_call *call)
 {
 	ks_call_drain(call);
+	note(call, KS_AT_DRAINED);
 	if (call->images.busy) {
 		call->images.ended = true;
 		return; /* ks_call_end_again() */
@@ -290,6 +318,7 @@ static void on_started(void *arg)
 		return;
 	call->state = KS_CALL_RUNNING;
 	call->started_us = ks_now_us();
+	note(call, KS_AT_STARTED);
 	if (call->cancelled)
 		kill_box(call);
 	else if (!ks_call_is_host(call)) /* the limit of its start holds until it says that it is ready */
@@ -333,6 +362,7 @@ static void on_ended(void *arg, const struct ks_box_end *box_end)
 		call->ops->started(call->arg);
 	}
 	(void)uv_timer_stop(&call->timer);
+	note(call, KS_AT_ENDED);
 	call->box_ended = true;
 	call->outcome.end = *box_end;
 	if (call->parked) /* init has seen it boot as well */
@@ -373,6 +403,8 @@ const struct ks_box_ops ks_call_box_ops = { on_started, on_failed, on_ended, on_
 static void claim(struct ks_call *call)
 {
 	struct ks_error err;
+
+	note(call, KS_AT_LOOKED);
 	int rc = call->cell ? ks_kernel_send(call, &err) : call->parked ? ks_call_unpark(call, &err) : ks_call_claim(call, &err);
 
 	if (rc < 0 && call->parked) {
@@ -384,6 +416,7 @@ static void claim(struct ks_call *call)
 		ks_call_fail(call, &err);
 		return;
 	}
+	note(call, KS_AT_CLAIMED);
 	call->claimed = !call->cell;
 	if (call->cell)
 		on_started(call);
@@ -419,6 +452,7 @@ static void on_wait_limit(uv_timer_t *timer)
 
 static void begin(struct ks_call *call)
 {
+	note(call, KS_AT_BOX);
 	if (call->spare)
 		(void)uv_timer_start(&call->timer, on_wait_limit, KS_BEGIN_LIMIT_MS, 0);
 	else
@@ -627,6 +661,7 @@ void ks_call_start(struct ks_call *call)
 	core->queued_count--;
 	core->running_count++;
 	call->made_us = ks_now_us();
+	note(call, KS_AT_BEGIN);
 	call->state = KS_CALL_OPENING;
 	if (call->cell) {
 		call->outcome.start_kind = "template";

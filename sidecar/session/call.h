@@ -22,6 +22,10 @@ enum ks_cell_status { KS_CELL_DEAD, KS_CELL_OK, KS_CELL_ERROR, KS_CELL_INTERRUPT
 
 enum ks_call_state { KS_CALL_QUEUED, KS_CALL_OPENING, KS_CALL_STARTING, KS_CALL_RUNNING, KS_CALL_ENDING, KS_CALL_DONE };
 
+/* Moments of a call, in their order; what lies between two of them is the log's line call_timings. */
+enum ks_moment { KS_AT_BEGIN, KS_AT_BOX, KS_AT_LOOKED, KS_AT_CLAIMED, KS_AT_STARTED, KS_AT_ENDED, KS_AT_DRAINED, KS_AT_DECIDED, KS_AT_REPLIED,
+		 KS_MOMENTS };
+
 struct ks_call;
 
 struct ks_call_ops {
@@ -137,7 +141,7 @@ struct ks_call {
 	struct ks_call_images images;
 	bool channel_lost; /* the process lives on without it */
 	bool cancelled, timed_out, box_ended, box_gone, overdue, decided;
-	int64_t made_us, started_us, finished_us;
+	int64_t made_us, started_us, finished_us, moments[KS_MOMENTS];
 	int looks; /* at the workspace that have to end before the call goes on */
 	struct ks_disk disk;
 	bool disk_full;

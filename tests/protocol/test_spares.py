@@ -106,7 +106,7 @@ def test_prewarm_and_start_that_contradict(client):
 
 def test_they_come_by_demand(client):
     """None before the first call; then calls find them; a session that closes takes them along."""
-    session = client.open()
+    session = client.open(start="auto")
     below = len(leftovers.descendants(client.pid))
     time.sleep(0.1)
     assert len(leftovers.descendants(client.pid)) == below
