@@ -5,7 +5,11 @@ Every row is measured in interleaved rounds (one slice of each row a round), so 
 hit all rows alike; compare rows of one run only. Ours go through the protocol, from the request written to the
 reply read; rivals from spawn to exit with stdout read. Rivals that are not installed are named.
 
-    tests/bench/bench.py [--program P] [--rounds N] [--calls N] [--json] [--only WORD]"""
+Ours are measured on each way of getting a box (`start` of session/open): the back-to-back calls of a slice use up what was made
+ahead, so the slice begins with it and ends with what is made as fast as it is used; --pause shows calls that find one ready.
+--timings shows the median of each step of a call, --memory what a session, a spare and an interpreter cost.
+
+    tests/bench/bench.py [--program P] [--rounds N] [--calls N] [--json] [--only WORD] [--pause MS] [--timings] [--memory]"""
 
 import argparse
 import json
@@ -121,27 +125,31 @@ class Crun:
         )
 
 
+WAYS = ("cold", "template", "spare", "zygote")
+
+
 class Ours:
-    """The sidecar with one open session; `threaded=False` keeps Python's thread switches out of the figures."""
+    """The sidecar with a session for each way; `threaded=False` keeps Python's thread switches out of the figures."""
 
     def __init__(self, program):
-        self.client = Client(program, threaded=False)
+        self.client = Client(program, args=("--stdio", "--log-level", "debug"), threaded=False)
         self.client.initialize()
-        self.session = self.client.open()
+        self.sessions = {way: self.client.open(start=way) for way in WAYS}
 
-    def argv(self, work, expected):
+    def argv(self, way, work, expected):
         begin = time.perf_counter()
-        result = self.client.call("run/argv", {"argv": work, "sessionId": self.session})
+        result = self.client.call("run/argv", {"argv": work, "sessionId": self.sessions[way]})
         return self.check(begin, result, expected)
 
-    def code(self, language, expected):
+    def code(self, way, language, expected):
         begin = time.perf_counter()
-        result = self.client.call("run/code", {"language": language, "code": CODE[language], "sessionId": self.session})
+        where = {"sessionId": self.sessions[way]} if way in self.sessions else {}
+        result = self.client.call("run/code", {"language": language, "code": CODE[language], **where})
         return self.check(begin, result, expected)
 
-    def hundred(self):
+    def burst(self, way, count):
         begin = time.perf_counter()
-        requests = [("run/code", {"code": "print(1)", "sessionId": self.session, "timeoutMs": 120000})] * 100
+        requests = [("run/code", {"code": "print(1)", "sessionId": self.sessions[way], "timeoutMs": 120000})] * count
         for future in self.client.send_all(requests):
             self.check(begin, future.result(), b"1\n")
         return (time.perf_counter() - begin) * 1000
@@ -154,10 +162,10 @@ class Ours:
         return took
 
 
-def hundred_processes(argv, expected):
+def processes(argv, expected, count):
     begin = time.perf_counter()
     running = [
-        subprocess.Popen(argv, env=ENV, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) for _ in range(100)
+        subprocess.Popen(argv, env=ENV, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) for _ in range(count)
     ]
     for process in running:
         if process.communicate()[0] != expected or process.returncode != 0:
@@ -169,12 +177,14 @@ def kern_sandbox_row(name):
     """The kern-sandbox package, when it is importable: its own session on its own default image."""
     import kern_sandbox
 
-    sandbox = kern_sandbox.Sandbox()
+    sandbox = kern_sandbox.Sandbox().__enter__()  # for as long as the bench runs
     run = (lambda: sandbox.run(["true"])) if name == "true" else (lambda: sandbox.run_code("print(1)"))
 
     def call():
         begin = time.perf_counter()
-        run()
+        result = run()
+        if result.exit_code != 0:
+            raise RuntimeError(result.stderr[-300:])
         return (time.perf_counter() - begin) * 1000
 
     return call
@@ -191,9 +201,13 @@ def make_rows(options, scratch):
             missing.append(work[0])
             continue
         block = rows[name] = {}
-        block["kern-sidecar run/argv"] = lambda work=work, expected=expected: ours.argv(work, expected)
         if name in CODE:
-            block["kern-sidecar run/code"] = lambda name=name, expected=expected: ours.code(name, expected)
+            block["kern-sidecar no session"] = lambda name=name, expected=expected: ours.code(None, name, expected)
+        for way in WAYS:
+            if name in CODE:
+                block[f"kern-sidecar {way}"] = lambda way=way, name=name, expected=expected: ours.code(way, name, expected)
+            elif way != "zygote":
+                block[f"kern-sidecar {way}"] = lambda way=way, work=work, expected=expected: ours.argv(way, work, expected)
         block["bare"] = lambda work=work, expected=expected: spawn(work, expected)
         if bwrap:
             block["bwrap"] = lambda work=work, expected=expected: spawn(bwrap_prefix() + work, expected)
@@ -206,12 +220,13 @@ def make_rows(options, scratch):
             if name == "true":
                 missing.append(f"kern-sandbox ({type(problem).__name__})")
     work, expected = WORK["python"]
-    rows["100 python at once"] = {
-        "kern-sidecar run/code": ours.hundred,
-        "bare": lambda: hundred_processes(work, expected),
-    }
-    if bwrap:
-        rows["100 python at once"]["bwrap"] = lambda: hundred_processes(bwrap_prefix() + work, expected)
+    for count in (16, 100):
+        block = rows[f"{count} python at once"] = {}
+        for way in WAYS:
+            block[f"kern-sidecar {way}"] = lambda way=way, count=count: ours.burst(way, count)
+        block["bare"] = lambda count=count: processes(work, expected, count)
+        if bwrap:
+            block["bwrap"] = lambda count=count: processes(bwrap_prefix() + work, expected, count)
     return ours, rows, missing
 
 
@@ -221,9 +236,10 @@ def measure(rows, options):
     failed = {}
     for number in range(options.rounds + 1):
         for (block, row), found in times.items():
-            calls = 1 if block.startswith("100") else 3 if number == 0 else options.calls
+            calls = 1 if "at once" in block else 3 if number == 0 else options.calls
             for _ in range(calls if (block, row) not in failed else 0):
                 try:
+                    time.sleep(options.pause / 1000)
                     took = rows[block][row]()
                 except (RuntimeError, OSError) as problem:
                     failed[block, row] = str(problem)
@@ -248,6 +264,7 @@ def table(times, failed):
                 "min": found[0],
                 "p50": statistics.median(found),
                 "p90": found[int(0.9 * (len(found) - 1))],
+                "p99": found[int(0.99 * (len(found) - 1))],
             }
         )
     for line in lines:
@@ -262,7 +279,7 @@ def table(times, failed):
 
 
 def print_table(lines, missing):
-    print(f"{'what':22} {'how':24} {'calls':>6} {'min ms':>9} {'p50 ms':>9} {'p90 ms':>9}  ours / this")
+    print(f"{'what':22} {'how':24} {'calls':>6} {'min ms':>9} {'p50 ms':>9} {'p90 ms':>9} {'p99 ms':>9}  ours / this")
     last = None
     for line in lines:
         if last not in (None, line["block"]):
@@ -273,8 +290,70 @@ def print_table(lines, missing):
             print(f"{head} failed: {line['failed'][:90]}")
         else:
             ratio = f"{line['oursIs']:10.2f}x" if "oursIs" in line else ""
-            print(f"{head} {line['n']:6} {line['min']:9.2f} {line['p50']:9.2f} {line['p90']:9.2f}  {ratio}")
+            print(f"{head} {line['n']:6} {line['min']:9.2f} {line['p50']:9.2f} {line['p90']:9.2f} {line['p99']:9.2f}  {ratio}")
     print(f"\nnot here, so not measured: {', '.join(missing)}" if missing else "\nall rivals were here")
+
+
+def timings(ours):
+    """{way: {step: median microseconds}} of python calls that find what is made ahead."""
+    found = {}
+    for way in WAYS:
+        ours.client.stderr_lines.clear()
+        for _ in range(20):
+            ours.code(way, "python", b"1\n")
+            time.sleep(0.05)
+        steps = {}
+        for line in list(ours.client.stderr_lines):
+            if "call_timings" in line:
+                for word in line.split():
+                    name, equals, value = word.partition("=")
+                    if equals:
+                        steps.setdefault(name, []).append(int(value))
+        found[way] = {name: statistics.median(values) for name, values in steps.items()}
+    return found
+
+
+def memory_kib(pids):
+    """What these processes have for themselves, and their share of what several have (proc(5), smaps_rollup)."""
+    total = 0
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+                total += next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+        except OSError:
+            pass
+    return total
+
+
+def charged_kib(groups):
+    """What memory cgroups are charged with, kernel memory too, in boxes that are waiting."""
+    found = [os.path.join(top, leaf, name) for top in groups if "memory" in top or os.path.exists(top + "/cgroup.controllers")
+             for leaf in os.listdir(top) for name in ("memory.usage_in_bytes", "memory.current")]
+    return sum(int(open(path, encoding="ascii").read()) for path in found if os.path.exists(path)) / 1024
+
+
+def memory(program):
+    """KiB: of processes an idle sidecar, one more session, one more interpreter that waits; of its cgroup a spare."""
+    import leftovers
+
+    def settle(client, done):
+        client.wait_for(done, "what is made ahead", 30)
+        time.sleep(0.5)
+        return memory_kib([client.pid, *leftovers.descendants(client.pid)])
+
+    client = Client(program)
+    client.initialize()
+    idle = settle(client, lambda: True)
+    client.open()
+    one = settle(client, lambda: client.call("stats/get")["boxes"] == 0)
+    before = charged_kib(leftovers.cgroups())
+    client.open(prewarm=8)
+    eight = settle(client, lambda: client.call("stats/get")["boxes"] == 8)
+    spare = (charged_kib(leftovers.cgroups()) - before) / 8
+    client.open(start="zygote", prewarm=8)
+    parked = settle(client, lambda: client.call("stats/get")["boxes"] == 24)
+    client.close()
+    return {"idle": idle, "session": one - idle, "spare": spare, "python": (parked - eight - (one - idle)) / 8}
 
 
 def main():
@@ -283,9 +362,20 @@ def main():
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--calls", type=int, default=20, help="calls of a row in a round")
     parser.add_argument("--only", default="", help="rows whose name has this word")
+    parser.add_argument("--pause", type=float, default=0, help="milliseconds before each call")
+    parser.add_argument("--timings", action="store_true", help="the steps of a call, and nothing else")
+    parser.add_argument("--memory", action="store_true", help="what is resident, and nothing else")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     import tempfile
+
+    if options.timings or options.memory:
+        ours = None if options.memory else Ours(options.program)
+        found = memory(options.program) if options.memory else timings(ours)
+        print(json.dumps(found, indent=1))
+        if ours:
+            ours.client.close()
+        return 0
 
     with tempfile.TemporaryDirectory(prefix="kern-bench-") as scratch:
         ours, rows, missing = make_rows(options, scratch)
