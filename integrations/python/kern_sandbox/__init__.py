@@ -10,6 +10,7 @@ from ._core import CallOptions
 from ._shared import shutdown
 from ._version import __version__
 from ._workspace import Entry, Match, Snapshot, Stat
+from .aio import AsyncKernel, AsyncSandbox, run_code_async
 from .errors import MountRefused, SandboxError, SidecarLost, UnknownOption
 from .kernel import Kernel
 from .results import CodeError, ExecutionResult, FileInfo, Frame, Result, SandboxFault, Usage
@@ -17,6 +18,8 @@ from .running import Running
 from .sandbox import Sandbox, run_code
 
 __all__ = [
+    "AsyncKernel",
+    "AsyncSandbox",
     "CallOptions",
     "CodeError",
     "Entry",
@@ -38,5 +41,6 @@ __all__ = [
     "Usage",
     "__version__",
     "run_code",
+    "run_code_async",
     "shutdown",
 ]

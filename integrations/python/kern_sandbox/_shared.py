@@ -12,12 +12,15 @@ _current: Optional[Connection] = None
 _of_parents: List[Connection] = []  # kept, so that no destructor touches what another process uses
 
 
-def connection() -> Connection:
-    """The sidecar, which runs."""
+def running() -> Optional[Connection]:
+    """The sidecar, if it runs."""
     current = _current
-    if current is not None and current.ended is None:
-        return current
-    return _start()
+    return current if current is not None and current.ended is None else None
+
+
+def connection() -> Connection:
+    """The sidecar, started if need be."""
+    return running() or _start()
 
 
 def _start() -> Connection:
