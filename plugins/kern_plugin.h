@@ -64,6 +64,8 @@ struct kern_run {
 	int result_fd;		/* number of the result channel in the box, or -1: there is none */
 	uint32_t flags;		/* KERN_RUN_*; unknown bits are ignored */
 	const char *path;	/* the variable PATH of the box, unless the request sets another */
+	const char *const *preload; /* with KERN_RUN_PARK: preload_count modules to load before it waits */
+	size_t preload_count;
 };
 /* The process is to serve cells that come over the result channel (plugins/README.md). There is no code yet: code_len is
  * 0, and the caller gave no words. Only for languages with KERN_CAN_KERNEL. */

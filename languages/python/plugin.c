@@ -23,6 +23,9 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 	for (size_t i = 0; i < (kernel ? 3 : park ? 4 : sizeof(words) / sizeof(words[0])); i++)
 		if (host->add_arg(host, words[i]) < 0)
 			return -1;
+	for (size_t i = 0; park && i < run->preload_count; i++)
+		if (host->add_arg(host, run->preload[i]) < 0)
+			return -1;
 	return kern_add_args(run, host);
 }
 

@@ -33,7 +33,7 @@ static void stats_get(void *arg, struct ks_request *request, const void *params)
 	(void)params;
 	ks_write_open(&json, '{');
 	ks_write_key_int(&json, "uptimeMs", (ks_now_us() - app->started_us) / 1000);
-	ks_write_key_int(&json, "sessions", count(&core->sessions));
+	ks_write_key_int(&json, "sessions", count(&core->sessions) - (int64_t)core->anonymous.count);
 	ks_write_key_int(&json, "runs", core->running_count);
 	ks_write_key_int(&json, "queued", core->queued_count);
 	ks_write_key_int(&json, "runsTotal", (int64_t)core->counters.calls);

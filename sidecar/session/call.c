@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "session/anonymous.h"
 #include "session/deps.h"
 #include "session/kernel.h"
 #include "session/posture.h"
@@ -454,7 +455,8 @@ static void begin(struct ks_call *call)
 {
 	note(call, KS_AT_BOX);
 	if (call->spare)
-		(void)uv_timer_start(&call->timer, on_wait_limit, KS_BEGIN_LIMIT_MS, 0);
+		(void)uv_timer_start(&call->timer, on_wait_limit,
+				     call->session->preload.count ? KS_START_LIMIT_MS : KS_BEGIN_LIMIT_MS, 0);
 	else
 		(void)uv_timer_start(&call->timer, on_start_limit, KS_START_LIMIT_MS, 0);
 	look(call, true); /* the box sets itself up meanwhile */
@@ -618,7 +620,7 @@ static void in_session(struct ks_call *call)
 	struct ks_error err;
 
 	const bool own = call->is_setup || (!call->throwaway && call->session->start == KS_START_COLD);
-	if (!own && !call->throwaway) {
+	if (!own && (!call->throwaway || call->session->preload.count > 0)) {
 		take_box(call);
 		return;
 	}
@@ -673,6 +675,12 @@ void ks_call_start(struct ks_call *call)
 		if (call->session->state == KS_SESSION_OPEN)
 			in_session(call);
 		return; /* else ks_calls_session_opened() goes on here, or the session's failure ends it */
+	}
+	call->session = ks_anonymous_take(call);
+	if (call->session) {
+		ks_call_inherit(call);
+		take_box(call);
+		return;
 	}
 	if (ks_session_open(core, &call->params->session, true, on_session_opened, call, &call->session, &err) < 0) {
 		if (call->params->has_session && err.pointer[0]) {

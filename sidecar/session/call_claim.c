@@ -93,6 +93,8 @@ int ks_call_prepare(struct ks_call *call, struct ks_prepared *prepared, struct k
 		.runner_dir = call->language->plugin->runner_dir ? runner_dir : NULL,
 		.code_dir = KS_CODE_DIR,
 		.path = KS_BOX_PATH,
+		.preload = (const char *const *)call->session->preload.items,
+		.preload_count = call->session->preload.count,
 		.result_fd = call->language->api.flags & KERN_CAN_RICH ? RESULT_FD : -1,
 		.flags = ks_call_is_host(call) ? KERN_RUN_KERNEL : call->parking ? KERN_RUN_PARK : 0,
 	};

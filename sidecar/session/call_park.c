@@ -9,10 +9,11 @@
 
 #include "session/call_parts.h"
 
+#define KS_PARK_REASON 320
 #define WORDS_MAX ((size_t)60000) /* a message of the channel holds 64 KiB; longer code boots its own */
 
 struct ks_parking {
-	void (*done)(void *arg, bool ok);
+	void (*done)(void *arg, const char *failure);
 	void *arg;
 };
 
@@ -39,6 +40,12 @@ static bool env_is_late(const struct ks_language *language, const struct ks_pair
 		if (is_read_at_boot(language, env->names[i]))
 			return false;
 	return true;
+}
+
+/* Modules that are loaded ahead may read any variable when they are. */
+static bool preloads(const struct ks_call *call)
+{
+	return call->session->preload.count > 0 && strcmp(call->language->api.name, "python") == 0;
 }
 
 static bool session_can_park(struct ks_session *session, const struct ks_language *language)
@@ -73,13 +80,13 @@ bool ks_call_can_park(const struct ks_call *call)
 	return call->language && !params->stdin_text.present && !params->interactive && !params->merge &&
 	       call->limits.memory_bytes == usual.memory_bytes && call->limits.pids == usual.pids &&
 	       call->limits.cpus_milli == usual.cpus_milli && call->code_len < WORDS_MAX && is_default_cwd(call) &&
-	       env_is_late(call->language, &params->env) && session_can_park(call->session, call->language);
+	       (preloads(call) ? params->env.count == 0 : env_is_late(call->language, &params->env)) && session_can_park(call->session, call->language);
 }
 
 /* ---- one that waits ---- */
 
-struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_language *language, void (*done)(void *arg, bool ok),
-				   void *arg)
+struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_language *language,
+				   void (*done)(void *arg, const char *failure), void *arg)
 {
 	struct ks_call *parked = session_can_park(session, language) ? calloc(1, sizeof(*parked)) : NULL;
 	struct ks_parking *parking = parked ? calloc(1, sizeof(*parking)) : NULL;
@@ -97,11 +104,29 @@ struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_l
 	return parked;
 }
 
+/* A frame of one part: "ready", or "failed" with a reason, which code of a module may have written. */
+static const char *failure_of(const uint8_t *word, ssize_t len, char ret_text[KS_PARK_REASON])
+{
+	static const char key[] = "failed";
+	const size_t head = KS_FRAME_HEADER + 6, at = head + sizeof(key);
+
+	if (len < KS_FRAME_HEADER || memcmp(word, "KRN1", 4) != 0 || word[5] != KERN_FRAME_STATE)
+		return "its interpreter does not wait for code";
+	if ((size_t)len < at || memcmp(word + head, key, sizeof(key)) != 0)
+		return NULL;
+	size_t n = 0;
+	for (; at + n < (size_t)len && n + 1 < KS_PARK_REASON; n++)
+		ret_text[n] = word[at + n] >= ' ' && word[at + n] <= '~' ? (char)word[at + n] : '?';
+	ret_text[n] = '\0';
+	return ret_text;
+}
+
 static void on_word(uv_poll_t *poll, int status, int events)
 {
 	const struct ks_call *parked = poll->data;
 	const struct ks_parking *parking = parked->parking;
-	uint8_t word[KS_FRAME_HEADER + 64];
+	uint8_t word[KS_FRAME_HEADER + 512];
+	char text[KS_PARK_REASON];
 
 	(void)status;
 	(void)events;
@@ -109,7 +134,7 @@ static void on_word(uv_poll_t *poll, int status, int events)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	(void)uv_poll_stop(poll);
-	parking->done(parking->arg, n >= KS_FRAME_HEADER && memcmp(word, "KRN1", 4) == 0 && word[5] == KERN_FRAME_STATE);
+	parking->done(parking->arg, failure_of(word, n, text));
 }
 
 int ks_call_park(struct ks_call *parked, struct ks_box *box, struct ks_error *err)

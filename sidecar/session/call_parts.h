@@ -45,10 +45,10 @@ int ks_call_prepare(struct ks_call *call, struct ks_prepared *prepared, struct k
 /* ---- call_park.c: interpreters that have been booted before their call comes ---- */
 /* Could it be served by one? */
 bool ks_call_can_park(const struct ks_call *call);
-/* What will be connected to one, in the shape of a call that has no request. NULL: this session cannot have one. `done` tells whether the
- * runner waits; only after ks_call_park(). */
-struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_language *language, void (*done)(void *arg, bool ok),
-				   void *arg);
+/* What will be connected to one, in the shape of a call that has no request. NULL: this session cannot have one. `done` comes only after
+ * ks_call_park(): NULL, the runner waits, or why it does not. */
+struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_language *language,
+				   void (*done)(void *arg, const char *failure), void *arg);
 /* Boots it, in a box that is ready. */
 int ks_call_park(struct ks_call *parked, struct ks_box *box, struct ks_error *err);
 /* It is over for this; its box is somebody else's, or released. */

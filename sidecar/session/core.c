@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "session/anonymous.h"
 #include "session/call.h"
 #include "session/files.h"
 #include "session/session.h"
@@ -84,6 +85,7 @@ static void on_coarse(uv_timer_t *timer)
 	ks_calls_expire(core, ks_now_us());
 	ks_files_idle(core, ks_now_us());
 	ks_spares_idle(core, ks_now_us());
+	ks_anonymous_idle(core, ks_now_us());
 }
 
 int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, struct ks_error *err)
@@ -106,6 +108,7 @@ int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, stru
 	ks_list_init(&core->forgotten);
 	ks_list_init(&core->chores);
 	ks_list_init(&core->kernels);
+	ks_list_init(&core->anonymous.sessions);
 	if (ks_blobs_new(KS_BLOB_BYTES_DEFAULT, &core->blobs, err) < 0 ||
 	    ks_plugins_load(config->plugin_dirs, &core->plugins, err) < 0 || ks_state_open(&core->state, err) < 0) {
 		ks_plugins_free(core->plugins);

@@ -53,6 +53,12 @@ struct ks_core {
 	const char *worker_program;
 	uv_timer_t spare_timer; /* spares.h */
 	unsigned spare_count;
+	struct {
+		struct ks_list sessions; /* struct ks_session, by their anonymous_node */
+		unsigned count, target, failures;
+		const struct ks_language *language; /* of the last call without a session; NULL: it had none */
+		int64_t used_us;
+	} anonymous; /* anonymous.h */
 	size_t alone_count; /* workers of long file operations */
 	size_t snapshot_bytes; /* looks.h */
 	bool closing, starting;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "session/anonymous.h"
 #include "session/archive.h"
 #include "session/call.h"
 #include "session/deps.h"
@@ -62,6 +63,9 @@ static void free_session(struct ks_session *session)
 	ks_pairs_free(&session->env);
 	ks_session_free_mounts(session);
 	free(session->apparmor);
+	for (size_t i = 0; i < session->preload.count; i++)
+		free(session->preload.items[i]);
+	free(session->preload.items);
 	free(session);
 }
 
@@ -182,6 +186,29 @@ char *ks_session_resolve_cwd(const struct ks_session *session, const char *cwd, 
 	return path;
 }
 
+static int take_preload(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+	const struct ks_strings *names = &params->preload;
+	char pointer[32];
+
+	if (names->count == 0)
+		return 0;
+	if (params->start != KS_START_AUTO && params->start != KS_START_ZYGOTE)
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/preload", "preload is of interpreters that are booted ahead, and start forbids to use them");
+	session->preload.items = calloc(names->count + 1, sizeof(char *));
+	for (; session->preload.items && session->preload.count < names->count; session->preload.count++) {
+		const char *name = names->items[session->preload.count];
+		(void)snprintf(pointer, sizeof(pointer), "/preload/%zu", session->preload.count);
+		if (!*name || name[strspn(name, letters)] || strstr(name, "..") || name[0] == '.' || (name[0] >= '0' && name[0] <= '9'))
+			return ks_fail_at(err, KS_E_INVALID_VALUE, pointer, "\"%.64s\" is no name of a module", name);
+		session->preload.items[session->preload.count] = strdup(name);
+		if (!session->preload.items[session->preload.count])
+			break;
+	}
+	return session->preload.count == names->count ? 0 : ks_fail(err, KS_E_INTERNAL, "out of memory");
+}
+
 static int take_params(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)
 {
 	session->timeout_ms = params->timeout_ms;
@@ -194,6 +221,8 @@ static int take_params(struct ks_session *session, const struct ks_session_param
 		return ks_fail_at(err, KS_E_INVALID_VALUE, "/prewarm", "prewarm keeps boxes ready, and start forbids to use them");
 	if (strcmp(params->workspace_target, "/workspace") != 0 && ks_target_check(params->workspace_target, err) < 0)
 		return ks_error_at(err, "/workspaceTarget");
+	if (take_preload(session, params, err) < 0)
+		return -1;
 	session->workspace_target = strdup(params->workspace_target);
 	if (!session->workspace_target || ks_pairs_copy(&params->env, &session->env) < 0)
 		return ks_fail(err, KS_E_INTERNAL, "out of memory");
@@ -234,14 +263,26 @@ static bool is_newest(const struct ks_session_group *holder)
 	return holder->session->groups.prev == &holder->node;
 }
 
-static void on_settled(struct ks_session *session)
+void ks_session_preloaded(struct ks_session *session, const struct ks_error *err)
 {
 	if (session->state != KS_SESSION_OPENING)
 		return;
+	if (err) {
+		fail_opening(session, err);
+		return;
+	}
 	session->state = KS_SESSION_OPEN;
 	ks_spares_begin(session);
 	finish_opening(session, NULL);
 	ks_calls_session_opened(session);
+}
+
+static void on_settled(struct ks_session *session)
+{
+	if (session->preload.count > 0 && session->state == KS_SESSION_OPENING)
+		ks_spares_preload(session);
+	else
+		ks_session_preloaded(session, NULL);
 }
 
 static void on_ready(void *arg, int memory_fd)
@@ -361,7 +402,7 @@ static int check_handle(struct ks_core *core, const char *id, struct ks_error *e
 	for (struct ks_list *n = core->sessions.next; n != &core->sessions; n = n->next, count++)
 		if (id && strcmp(KS_ENTRY(n, struct ks_session, node)->id, id) == 0)
 			return ks_fail_at(err, KS_E_DUPLICATE_HANDLE, "/sessionId", "session %s is open or still closing", id);
-	if (count >= KS_SESSIONS_MAX)
+	if (count - core->anonymous.count >= KS_SESSIONS_MAX)
 		return ks_fail(err, KS_E_OVERLOADED, "%d sessions are open; close one", KS_SESSIONS_MAX);
 	return core->closing ? ks_fail(err, KS_E_INVALID_REQUEST, "the sidecar is shutting down") : 0;
 }
@@ -384,6 +425,7 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 	ks_list_init(&session->interpreters);
 	ks_list_init(&session->calls);
 	ks_spares_init(session);
+	ks_list_init(&session->anonymous_node);
 	ks_list_init(&session->groups);
 	ks_files_init(&session->files);
 	ks_looks_init(&session->looks, core);
@@ -502,6 +544,7 @@ static void discard(struct ks_session *session)
 
 void ks_session_forget(struct ks_session *session)
 {
+	ks_anonymous_forget(session);
 	ks_list_remove(&session->node);
 	free_session(session);
 }
@@ -539,6 +582,7 @@ void ks_session_close(struct ks_session *session, void (*closed)(void *arg), voi
 	if (session->state == KS_SESSION_CLOSING)
 		return;
 	session->state = KS_SESSION_CLOSING;
+	ks_anonymous_forget(session);
 	session->held = true; /* what ends at once must not free it under our hands */
 	ks_files_close(session);
 	ks_gate_close(session);

@@ -91,7 +91,10 @@ struct ks_session {
 	bool track_files;
 	int start; /* enum ks_start */
 	int64_t prewarm;
+	struct ks_strings preload; /* modules of python */
 	struct ks_list spares; /* spares.h */
+	bool anonymous; /* anonymous.h: no call has it yet */
+	struct ks_list anonymous_node;
 	struct ks_pairs env;
 	struct ks_deps deps;
 	const struct ks_deps_stage *stage; /* of the setup that makes its box: such a box has it, and the network on */
@@ -122,6 +125,8 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 void ks_session_close(struct ks_session *session, void (*closed)(void *arg), void *arg);
 /* Of the open ones, or also of those that are about to be: NULL with err (unknown_handle at /sessionId). */
 struct ks_session *ks_session_find(struct ks_core *core, const char *id, bool opening_too, struct ks_error *err);
+/* The first interpreter has its modules, or cannot have them. */
+void ks_session_preloaded(struct ks_session *session, const struct ks_error *err);
 /* One more template for the same posture (start: "cold"). */
 struct ks_group *ks_session_open_group(struct ks_session *session, const struct ks_group_ops *ops, void *arg, struct ks_error *err);
 /* The template again, with what the session's fields say now; nothing of the session may be running. The old one stays until the new one

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "session/anonymous.h"
 #include "session/call_parts.h"
 #include "session/deps.h"
 
@@ -26,6 +27,7 @@ struct ks_spare {
 	struct ks_list node;
 	struct pool *pool;
 	struct ks_box *box;
+	int64_t made_us;
 	bool ready;
 	struct ks_call *parked; /* pipes and channel of its interpreter, as those of a call; NULL: it has none */
 	struct ks_call *waiting; /* the call that gets it when it is ready */
@@ -77,9 +79,12 @@ static int hand_over(struct ks_spare *spare, struct ks_call *call)
 static void become_ready(struct ks_spare *spare)
 {
 	struct ks_call *waiting = KS_TAKE_PTR(spare->waiting);
+	struct ks_session *session = spare->pool->session;
 
 	spare->ready = true;
 	spare->pool->failures = 0;
+	if (session->state == KS_SESSION_OPENING)
+		ks_session_preloaded(session, NULL);
 	if (!waiting)
 		return;
 	waiting->spare = NULL;
@@ -87,11 +92,26 @@ static void become_ready(struct ks_spare *spare)
 	ks_call_spare_ready(waiting);
 }
 
+static void preload_failed(struct ks_session *session, const char *why)
+{
+	struct ks_error err;
+
+	(void)ks_fail_at(&err, KS_E_PRELOAD_FAILED, "/preload", "%s", why);
+	(void)ks_error_hint(&err, "the modules must be in the image, or in the packages of the workspace's former session/setup");
+	ks_session_preloaded(session, &err);
+}
+
 static void has_died(struct ks_spare *spare, const char *why)
 {
+	struct ks_session *session = spare->pool->session;
+
 	ks_log(KS_LOG_INFO, "spare_died", "%s", why);
 	spare->pool->failures += !spare->ready;
-	give_up(spare);
+	if (session->state != KS_SESSION_OPENING || session->preload.count == 0) {
+		give_up(spare);
+		return;
+	}
+	preload_failed(session, why); /* first: the words may be the spare's */
 }
 
 static void on_started(void *arg)
@@ -129,14 +149,14 @@ static void on_ready(void *arg)
 static const struct ks_box_ops spare_ops = { on_started, on_failed, on_ended, on_gone, on_ready };
 
 /* The runner waits for the code. */
-static void on_parked(void *arg, bool ok)
+static void on_parked(void *arg, const char *failure)
 {
 	struct ks_spare *spare = arg;
 
-	if (ok)
-		become_ready(spare);
+	if (failure)
+		has_died(spare, failure);
 	else
-		has_died(spare, "its interpreter does not wait for code");
+		become_ready(spare);
 }
 
 static struct ks_spare *make(struct pool *pool)
@@ -148,7 +168,7 @@ static struct ks_spare *make(struct pool *pool)
 
 	if (!spare)
 		return NULL;
-	*spare = (struct ks_spare){ .pool = pool };
+	*spare = (struct ks_spare){ .pool = pool, .made_us = ks_now_us() };
 	limits.any_cpus = true;
 	ks_list_append(&pool->spares, &spare->node);
 	pool->count++;
@@ -165,10 +185,17 @@ static struct ks_spare *make(struct pool *pool)
 
 /* ---- how many ---- */
 
+static bool is_preloaded(const struct pool *pool)
+{
+	return pool->language && pool->session->preload.count > 0 && strcmp(pool->language->api.name, "python") == 0;
+}
+
 static unsigned floor_of(const struct pool *pool)
 {
 	const unsigned asked = (unsigned)pool->session->prewarm;
 
+	if (asked == 0 && is_preloaded(pool))
+		return 1; /* it took long to make it */
 	return pool->language && asked > KS_PARKED_FLOOR ? KS_PARKED_FLOOR : asked;
 }
 
@@ -198,17 +225,19 @@ static bool may_grow(const struct pool *pool)
 {
 	const struct ks_session *session = pool->session;
 
+	if (session->throwaway && !session->anonymous)
+		return false; /* it has had its call */
 	return session->state == KS_SESSION_OPEN && ks_list_empty(&session->gate.asked) && pool->count < pool->target &&
 	       pool->failures < FAILURES_MAX && session->core->spare_count < KS_SPARES_TOTAL && !session->core->closing;
 }
-
-static void refill_soon(struct ks_core *core);
 
 static void on_refill(uv_timer_t *timer)
 {
 	struct ks_core *core = timer->data;
 	int left = KS_SPARES_BURST;
 
+	if (ks_anonymous_refill(core))
+		ks_spares_soon(core);
 	for (struct ks_list *s = core->sessions.next; s != &core->sessions; s = s->next) {
 		struct ks_session *session = KS_ENTRY(s, struct ks_session, node);
 		for (struct ks_list *n = session->spares.next; n != &session->spares; n = n->next) {
@@ -216,14 +245,14 @@ static void on_refill(uv_timer_t *timer)
 			while (left > 0 && may_grow(pool) && make(pool))
 				left--;
 			if (left == 0) {
-				refill_soon(core);
+				ks_spares_soon(core);
 				return;
 			}
 		}
 	}
 }
 
-static void refill_soon(struct ks_core *core)
+void ks_spares_soon(struct ks_core *core)
 {
 	if (!uv_is_active((uv_handle_t *)&core->spare_timer))
 		(void)uv_timer_start(&core->spare_timer, on_refill, KS_SPARES_DELAY_MS, 0);
@@ -246,6 +275,18 @@ static void shrink(struct pool *pool)
 	}
 }
 
+/* One that imports, and does not come to an end. */
+static void reject_stuck(struct pool *pool, int64_t now_us)
+{
+	for (struct ks_list *n = pool->spares.next; n != &pool->spares; n = n->next) {
+		struct ks_spare *spare = KS_ENTRY(n, struct ks_spare, node);
+		if (!spare->ready && now_us - spare->made_us > KS_PRELOAD_LIMIT_MS * 1000LL) {
+			has_died(spare, "its interpreter does not get ready");
+			return;
+		}
+	}
+}
+
 void ks_spares_idle(struct ks_core *core, int64_t now_us)
 {
 	for (struct ks_list *s = core->sessions.next; s != &core->sessions; s = s->next)
@@ -254,6 +295,7 @@ void ks_spares_idle(struct ks_core *core, int64_t now_us)
 			struct pool *pool = KS_ENTRY(n, struct pool, node);
 			const unsigned least = floor_of(pool), unused = pool->fewest;
 			pool->fewest = pool->count;
+			reject_stuck(pool, now_us);
 			if (now_us - pool->used_us > KS_SPARES_IDLE_MS * 1000LL)
 				pool->target = least;
 			else if (unused > 1) /* one lies there for the next call */
@@ -287,7 +329,7 @@ static struct ks_spare *look_for(struct pool *pool, bool make_one)
 		missed(pool);
 	if (!spare && make_one && pool->failures < FAILURES_MAX)
 		spare = make(pool);
-	refill_soon(pool->session->core);
+	ks_spares_soon(pool->session->core);
 	return spare;
 }
 
@@ -354,7 +396,25 @@ void ks_spares_begin(struct ks_session *session)
 	const struct ks_language *usual = ks_plugins_find_language(session->core->plugins, "python");
 	if (session->start == KS_START_ZYGOTE && usual)
 		(void)pool_of(session, usual);
-	refill_soon(session->core);
+	ks_spares_soon(session->core);
+}
+
+void ks_spares_preload(struct ks_session *session)
+{
+	const struct ks_language *python = ks_plugins_find_language(session->core->plugins, "python");
+
+	if (!python || !make(pool_of(session, python)))
+		preload_failed(session, "this session cannot boot its python ahead: it is not in the image, or named in interpreters, or its packages can "
+					"be written, or env has variables that it reads at its start");
+}
+
+void ks_spares_expect(struct ks_session *session, const struct ks_language *language)
+{
+	struct pool *pool = pool_of(session, language && (language->api.flags & KERN_CAN_ZYGOTE) ? language : NULL);
+
+	pool->target = 1;
+	pool->used_us = ks_now_us();
+	ks_spares_soon(session->core);
 }
 
 void ks_spares_drop(struct ks_session *session)

@@ -15,6 +15,7 @@
 #define KS_SPARES_TOTAL 256    /* of one sidecar */
 #define KS_SPARES_IDLE_MS 30000 /* without a call: what is above `prewarm` goes */
 #define KS_SPARES_DELAY_MS 2   /* between a claim and its replacement, so that the call has the machine for itself */
+#define KS_PRELOAD_LIMIT_MS 60000 /* from the boot of an interpreter until its modules are there */
 #define KS_SPARES_BURST 2      /* made at one time */
 
 struct ks_call;
@@ -39,6 +40,12 @@ void ks_spare_leave(struct ks_call *call);
 void ks_spare_reject(struct ks_call *call);
 /* The session is open: `prewarm` of them. */
 void ks_spares_begin(struct ks_session *session);
+/* The first interpreter with the modules of the session's `preload`; ks_session_preloaded() follows, perhaps at once. */
+void ks_spares_preload(struct ks_session *session);
+/* One, with the interpreter of that language if there is one, for a call that is going to come. */
+void ks_spares_expect(struct ks_session *session, const struct ks_language *language);
+/* Some milliseconds from now: what is missing anywhere. */
+void ks_spares_soon(struct ks_core *core);
 /* What they were made of is about to change. Calls that wait for one go on without. */
 void ks_spares_drop(struct ks_session *session);
 /* When the session goes: after the last of its processes. */

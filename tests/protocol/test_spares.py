@@ -9,6 +9,7 @@ import pytest
 import leftovers
 from expect import refused
 
+CALLS = int(os.environ.get("KERN_ENDURANCE_CALLS", "3000"))  # 10000 takes 15 s
 WAYS = ("cold", "template", "spare", "zygote")
 LANGUAGES = [language for language, program in (("python", "/usr/bin/python3"), ("node", "/usr/bin/node")) if os.path.exists(program)]
 VOLATILE = ("runId", "sessionId", "durationMs", "durationUs", "usage", "start")
@@ -191,3 +192,81 @@ def test_what_the_caller_could_plant(client, make_dir):
     session = client.open(start="zygote", workspace=path)  # and of what lies in the working directory it reads nothing
     result = client.code("2", sessionId=session)
     assert (result["start"]["kind"], result["stdout"]) == ("zygote", "")
+
+
+def test_calls_without_a_session(client):
+    """The first opens its own; later ones find one that is open, and it is theirs alone."""
+    code = "import os\nprint(os.listdir('.'), os.getcwd())\nopen('mine', 'x').close()"
+    kinds = []
+
+    def from_one_ahead():
+        result = client.code(code)
+        assert result["stdout"] == "[] /workspace\n" and [f["path"] for f in result["files"]] == ["mine"], result
+        kinds.append(result["start"]["kind"])
+        return kinds[-1] == "zygote"
+
+    client.wait_for(from_one_ahead, "a session that was opened ahead", 30)
+    assert kinds[0] == "cold"
+    assert client.run("true", session={"pids": 5})["start"]["kind"] == "cold"  # not of default options
+    client.wait_for(lambda: client.call("stats/get")["sessions"] == 0, "those that were used to go", 30)
+    assert all(f.result()["stdout"] == "[] /workspace\n" for f in client.send_all([("run/code", {"code": code})] * 12))
+
+
+@pytest.mark.endurance
+def test_thousands_of_calls_on_boxes_made_ahead(sidecar):
+    """What is made ahead is used up, not piled up: nothing grows, and the last calls are as quick as the first."""
+    client = sidecar(validator=None, threaded=False)
+    session = client.open(start="spare", prewarm=4)
+
+    def some(count):
+        begin = time.monotonic()
+        for i in range(count):
+            client.run("/bin/true", sessionId=session)
+            if i % 100 == 0:
+                client.code("1", sessionId=session)
+        return time.monotonic() - begin
+
+    def counts():
+        processes = leftovers.descendants(client.pid)
+        return len(processes), leftovers.fd_count(client.pid), leftovers.mount_count(client.pid), client.call("stats/get")["boxes"]
+
+    some(500)
+    time.sleep(0.5)
+    before, memory, first = counts(), leftovers.rss_kib(client.pid), some(500)
+    some(CALLS - 1500)
+    last = some(500)
+    client.wait_for(lambda: counts() <= before, "as many processes, descriptors, mounts and boxes as before", 30)
+    assert leftovers.rss_kib(client.pid) <= memory + 1024
+    assert last < 3 * first + 1
+
+
+def test_preload(client, make_dir):
+    """Imported before the call: there when it begins, once for each call, and nothing of the workspace is in it."""
+    path = make_dir("ws")
+    with open(path + "/decimal.py", "w", encoding="ascii") as file:
+        file.write("print('of the workspace')\n")
+    session = client.open(workspace=path, preload=["decimal", "xml.dom.minidom"], prewarm=2)
+    tell = "import sys\nprint('decimal' in sys.modules, 'xml.dom.minidom' in sys.modules, sys.path[0], 'json' in sys.modules)\n"
+    for _ in range(3):
+        result = client.code(tell + "import decimal\ndecimal.getcontext().prec = 3\nstr(1 / decimal.Decimal(3))", sessionId=session)
+        assert (result["start"]["kind"], result["stdout"]) == ("zygote", "True True /workspace False\n"), result
+        assert result["results"][0]["data"]["text/plain"] == "'0.333'"
+    assert client.code("import decimal\nprint(decimal.getcontext().prec)", sessionId=session)["stdout"] == "28\n"
+    other = client.code("import decimal", sessionId=session, env={"A": "1"})  # imports by itself, and finds its own
+    assert (other["start"]["kind"], other["stdout"]) == ("spare", "of the workspace\n")
+
+
+def test_preload_that_fails(client):
+    for name, words in (("no_such_module", "ModuleNotFoundError"), ("errors", "ModuleNotFoundError"), ("antigravity.none", "")):
+        error = client.fail("session/open", {"preload": ["json", name]})
+        refused(error, "preload_failed", "/preload")
+        assert name.split(".")[0] in error.message and words in error.message, error.message
+    for bad in ("", "a b", "1a", "a..b", ".a", "a;b", "/etc"):
+        reason = "out_of_range" if bad == "" else "invalid_value"
+        error = client.fail("session/open", {"preload": ["json", bad]})
+        assert error.data["reason"] in (reason, "invalid_value") and error.data["path"] == "/preload/1", error
+    for start in ("cold", "template", "spare"):
+        refused(client.fail("session/open", {"preload": ["json"], "start": start}), "invalid_value", "/preload")
+    for fields in ({"interpreters": {"python": "/usr/bin/python3"}}, {"env": {"PYTHONPATH": "/workspace"}}):
+        refused(client.fail("session/open", {"preload": ["json"], **fields}), "preload_failed", "/preload")
+    client.wait_for(lambda: client.call("stats/get")["sessions"] == 0, "them to be closed", 30)

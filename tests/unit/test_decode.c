@@ -346,7 +346,7 @@ static const struct {
 	{ "{\"code\":\"\",\"session\":{\"start\":\"warm\"}}", KS_E_INVALID_VALUE, "/session/start", "\"template\"" },
 	{ "{\"code\":\"\",\"session\":{\"box\":\"resident\"}}", KS_E_UNSUPPORTED_OPTION, "/session/box",
 	  "\"resident\"" },
-	{ "{\"code\":\"\",\"session\":{\"preload\":[]}}", KS_E_UNSUPPORTED_OPTION, "/session/preload", NULL },
+	{ "{\"code\":\"\",\"session\":{\"profiles\":[]}}", KS_E_UNSUPPORTED_OPTION, "/session/profiles", NULL },
 };
 
 static void test_refused(void **state)
@@ -358,7 +358,7 @@ static void test_refused(void **state)
 
 static void test_unsupported_session_fields(void **state)
 {
-	static const char *const names[] = { "egressAllow", "preload", "profiles" };
+	static const char *const names[] = { "egressAllow", "profiles" };
 
 	(void)state;
 	for (size_t i = 0; i < KS_COUNT(names); i++) {

@@ -76,10 +76,10 @@ static void test_fields(void **state)
 		   "\"resident\"],\"default\":\"fresh\",\"x-unsupportedValues\":[\"resident\"],\"x-flag\":\"--box\"}");
 	check_json(property("KernelRunParams", "allowInput"),
 		   "{\"description\":\"The cell may ask for input.\",\"type\":\"boolean\",\"default\":false,\"x-onlyDefault\":true}");
-	check_json(property("SessionOpenParams", "preload"),
-		   "{\"description\":\"Modules that a zygote loads before any code runs.\",\"type\":\"array\",\"maxItems\":64,"
-		   "\"items\":{\"type\":\"string\",\"maxLength\":256,\"x-maxBytes\":256},\"x-unsupported\":true,"
-		   "\"x-flag\":\"--preload\"}");
+	check_json(property("SessionOpenParams", "profiles"),
+		   "{\"description\":\"Named sets of options, later ones win.\",\"type\":\"array\",\"maxItems\":16,"
+		   "\"items\":{\"type\":\"string\",\"maxLength\":64,\"x-maxBytes\":64,\"pattern\":\"^[A-Za-z0-9._-]{1,64}$\"},"
+		   "\"x-unsupported\":true,\"x-flag\":\"--profiles\"}");
 	check_json(property("RunArgvParams", "argv"), "{\"description\":\"The program, searched in PATH when it has no "
 						      "slash, and its arguments.\",\"type\":\"array\","
 						      "\"minItems\":1,\"maxItems\":1024,\"items\":{\"type\":\"string\","

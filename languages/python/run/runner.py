@@ -1,6 +1,6 @@
 # runner.py RESULT_FD NAME FILE ARGS...: runs FILE as the real __main__, shown as NAME, and sends its value and errors.
 # runner.py RESULT_FD: a kernel (kernel.py).
-# runner.py RESULT_FD park: boots, and waits for the words above, which come over the channel with FILE itself.
+# runner.py RESULT_FD park MODULES...: boots, imports these, and waits for the words above, which come over the channel with FILE itself.
 #
 # This file is compiled at each start and shares its interpreter with the caller's code, so it is short, imports only
 # what is built into every interpreter (a json.py in the workspace cannot get in the way), and keeps what is needed less
@@ -228,9 +228,24 @@ def execute(statements, value, namespace):
     return eval(value, namespace) if value else None
 
 
-def park():
+def preload(names):
+    """Not from beside this file, where a plain start has its own directory, nor from the working directory."""
+    own = sys.path.pop(0) if not getattr(sys.flags, "safe_path", False) else None
+    for name in names:
+        try:
+            __import__(name)
+        except BaseException as error:
+            text = "%s: %s: %s" % (name, type(error).__name__, error)
+            channel.write(STATE, channel.pack([("failed", text[:300].encode("ascii", "backslashreplace"))]))
+            posix._exit(1)
+    if own is not None:
+        sys.path.insert(0, own)
+
+
+def park(names):
     """Waits for the words of a call, and does what its start would have done with them."""
     parse(b"0", "<park>")  # the first parse of a process sets up the types of the tree
+    preload(names)
     channel.write(STATE, channel.pack([("ready", b"")]))
     data = posix.read(channel.fd, HEADER + PIECE)[HEADER:]
     if not data:
@@ -299,6 +314,9 @@ def leave(source, known):
     if not quiet_end(source, known):
         return
     try:
+        for module, name in (("threading", "_shutdown"), ("atexit", "_run_exitfuncs")):  # of what was imported before
+            if module in sys.modules:
+                getattr(sys.modules[module], name)()
         sys.stdout.flush()
         sys.stderr.flush()
     except Exception:
@@ -310,6 +328,7 @@ def main():
     global channel, c_thread_hook
     channel = Channel(int(sys.argv[1]))
     distrust_bytecode()
+    sys.modules["_kern_runner"] = sys.modules["__main__"]  # the other files find us here
     builtins.display = display
     sys.displayhook = displayhook
     sys.meta_path.insert(0, Finder)
@@ -320,8 +339,8 @@ def main():
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.reconfigure(line_buffering=True)
-    if sys.argv[2:] == ["park"]:
-        park()
+    if len(sys.argv) == 3 or sys.argv[2:3] == ["park"] and sys.argv[3][:1] != "/":
+        park(sys.argv[3:])
     kernel = len(sys.argv) == 2
     me, fd, name, path = sys.argv[:4] if not kernel else (*sys.argv, "", "")
     sys.argv[:4] = [path]
@@ -335,7 +354,6 @@ def main():
         plain.update(__file__=path, __loader__=type(plain["__loader__"])("__main__", path))
     module.__dict__.clear()
     module.__dict__.update(plain)
-    sys.modules["_kern_runner"] = sys.modules["__main__"]  # the other files find us here
     sys.modules["__main__"] = module
     if kernel:
         part("kernel").serve(module.__dict__)
