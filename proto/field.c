@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <ctype.h>
 #include <string.h>
 
 #include <json-c/json_object.h>
@@ -127,4 +128,17 @@ const char *ks_did_you_mean(const char *name, const char *(*candidate)(const voi
 		}
 	}
 	return guess;
+}
+
+void ks_flag_name(const struct ks_field *field, char flag[KS_FLAG_NAME])
+{
+	size_t at = 2;
+
+	flag[0] = flag[1] = '-';
+	for (const char *c = field->name; *c && at + 2 < KS_FLAG_NAME; c++) {
+		if (isupper((unsigned char)*c))
+			flag[at++] = '-';
+		flag[at++] = (char)tolower((unsigned char)*c);
+	}
+	flag[at] = '\0';
 }

@@ -96,6 +96,9 @@ struct ks_schema {
 /* The i-th field over all parts, NULL behind the last one. */
 const struct ks_field *ks_schema_field(const struct ks_schema *schema, size_t i);
 const struct ks_field *ks_schema_find(const struct ks_schema *schema, const char *name);
+/* memoryMb is --memory-mb. */
+#define KS_FLAG_NAME 64
+void ks_flag_name(const struct ks_field *field, char flag[KS_FLAG_NAME]);
 const char *ks_pattern_text(enum ks_pattern pattern); /* a regular expression, NULL for KS_P_NONE */
 bool ks_pattern_match(enum ks_pattern pattern, const char *text, size_t len);
 /* The word of candidate(arg, 0..) (NULL ends) that a person who typed `name` probably meant, or NULL. */

@@ -2,7 +2,6 @@
  * Schema code points: what the schema refuses, decoding refuses, and x-maxBytes has the exact limit. */
 #include "schema.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -194,22 +193,10 @@ static void write_type(struct ks_buf *buf, const struct ks_field *field)
 }
 
 /* memoryMb is --memory-mb */
-static void write_flag_name(struct ks_buf *buf, const char *name)
-{
-	char flag[64] = "--";
-	size_t at = 2;
-
-	for (; *name && at + 2 < sizeof(flag); name++) {
-		if (isupper((unsigned char)*name))
-			flag[at++] = '-';
-		flag[at++] = (char)tolower((unsigned char)*name);
-	}
-	flag[at] = '\0';
-	key_text(buf, "x-flag", flag);
-}
-
 static void write_field(struct ks_buf *buf, const struct ks_field *field)
 {
+	char flag[KS_FLAG_NAME];
+
 	ks_write_key(buf, field->name);
 	ks_write_open(buf, '{');
 	key_text(buf, "description", field->text);
@@ -239,8 +226,10 @@ static void write_field(struct ks_buf *buf, const struct ks_field *field)
 		write_words(buf, "x-unsupportedValues", field->choices, field->unsupported_choices);
 	if (field->flags & KS_F_RELAXES)
 		ks_write_key_bool(buf, "x-relaxes", true);
-	if (field->flags & KS_F_CLI)
-		write_flag_name(buf, field->name);
+	if (field->flags & KS_F_CLI) {
+		ks_flag_name(field, flag);
+		key_text(buf, "x-flag", flag);
+	}
 	ks_write_close(buf, '}');
 }
 

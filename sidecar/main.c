@@ -15,8 +15,9 @@
 #include "base/program.h"
 #include "box/engine.h"
 #include "cli/archive.h"
+#include "cli/completion.h"
 #include "cli/doctor.h"
-#include "cli/plan.h"
+#include "cli/run.h"
 #include "mcp/mcp.h"
 #include "proto/schema.h"
 #include "proto/write.h"
@@ -41,11 +42,16 @@ static const char usage[] =
 	"  kern-sidecar --stdio              serve JSON-RPC 2.0 on stdin and stdout, one object a line\n"
 	"  kern-sidecar --mcp                serve the Model Context Protocol on stdin and stdout; KERN_MCP_* configure it\n"
 	"  kern-sidecar doctor [--json]      can this host run boxes, and if not, why and what to do\n"
+	"  kern-sidecar run [FLAGS] FILE | - | -c CODE [-- ARGUMENTS]\n"
+	"                                    run code in a box; run --help lists the flags\n"
+	"  kern-sidecar exec [FLAGS] -- PROGRAM [ARGUMENTS]\n"
+	"                                    run a program in a box\n"
 	"  kern-sidecar run --plan [FLAGS]   print the set-up of a box, step by step, and make none\n"
 	"  kern-sidecar snapshot --workspace DIR [FLAGS] FILE.tar.gz\n"
 	"                                    pack a workspace\n"
 	"  kern-sidecar restore --workspace DIR [FLAGS] FILE\n"
 	"                                    replace its content by a .tar, .tar.gz or .tar.zst\n"
+	"  kern-sidecar completion SHELL     print completions for bash, zsh or fish\n"
 	"  kern-sidecar --print-schema       print the protocol's JSON Schema\n"
 	"  kern-sidecar --version [--json]\n"
 	"\n"
@@ -388,8 +394,13 @@ int main(int argc, char **argv)
 			end = *e + strlen(*e);
 	reset_signals();
 	raise_descriptor_limit();
-	if (argc > 1 && strcmp(argv[1], "run") == 0)
-		return ks_cli_run(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "completion") == 0)
+		return ks_cli_completion(argc - 1, argv + 1);
+	if (argc > 1 && (strcmp(argv[1], "run") == 0 || strcmp(argv[1], "exec") == 0)) {
+		ks_program_seal(argv);
+		add_default_plugin_dir();
+		return ks_cli_call(argc - 1, argv + 1, argv[0], (size_t)(end - argv[0]), options.plugin_dirs, worker_program());
+	}
 	if (argc > 1 && strcmp(argv[1], "doctor") == 0) {
 		ks_program_seal(argv);
 		add_default_plugin_dir();

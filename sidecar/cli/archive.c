@@ -123,8 +123,7 @@ int ks_cli_archive(int argc, char **argv, char *arguments, size_t arguments_len,
 	schema.parts[1] = (struct ks_fields)KS_FIELDS(links_fields);
 	visit.is_restore = strcmp(argv[0], "restore") == 0;
 	if (parse(&visit, argc, argv, &schema, &err) < 0) {
-		(void)fprintf(stderr, "kern-sidecar: %s%s%s%s%s\n", err.pointer, err.pointer[0] ? ": " : "", err.text, err.hint[0] ? "; " : "",
-			      err.hint);
+		ks_cli_complain(&err);
 		return 2;
 	}
 	if (start(&visit, arguments, arguments_len, worker_program, &err) < 0)

@@ -3,8 +3,10 @@
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/local.h"
+#include "cli/terminal.h"
 #include "proto/scan.h"
 #include "session/doctor.h"
 
@@ -52,10 +54,16 @@ static void print_more(const char *name, const char *text)
 	(void)putchar('\n');
 }
 
+static const char *colour_of(const char *status, bool colour)
+{
+	return strcmp(status, "fail") == 0 ? ks_red(colour) : strcmp(status, "warn") == 0 ? ks_yellow(colour) : ks_green(colour);
+}
+
 /* One line a check; what to do about it below those that are not ok. */
 static int print_for_people(const struct ks_buf *checks, struct ks_error *err)
 {
 	struct json_object *list = ks_json_parse(checks->data, checks->len, err);
+	const bool colour = ks_terminal_colour(STDOUT_FILENO);
 	int width = 0;
 
 	if (!list)
@@ -67,7 +75,8 @@ static int print_for_people(const struct ks_buf *checks, struct ks_error *err)
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
 		struct json_object *check = json_object_array_get_idx(list, i);
 		const char *status = member(check, "status");
-		(void)printf("%-4s  %-*s  ", strcmp(status, "fail") == 0 ? "FAIL" : status, width, member(check, "id"));
+		(void)printf("%s%-4s%s  %-*s  ", colour_of(status, colour), strcmp(status, "fail") == 0 ? "FAIL" : status, ks_plain(colour),
+			     width, member(check, "id"));
 		print_text(member(check, "found"));
 		(void)putchar('\n');
 		print_more("wanted", member(check, "wanted"));

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <json-c/json.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,21 @@ static int add_pair(struct json_object *json, const char *name, const char *text
 	return 0;
 }
 
+/* An object of strings as its values with colons between them: --mounts /data:/data:ro. */
+static int add_object(struct json_object *json, const struct ks_field *field, const char *text, struct ks_error *err)
+{
+	struct json_object *object = json_object_new_object();
+	const struct ks_field *member_field;
+
+	for (size_t i = 0; *text && (member_field = ks_schema_field(field->sub, i)); i++) {
+		const size_t len = strcspn(text, ":");
+		json_object_object_add(object, member_field->name, json_object_new_string_len(text, (int)len));
+		text += len + (text[len] == ':');
+	}
+	json_object_array_add(member(json, field->name, json_object_new_array), object);
+	return *text ? ks_fail(err, KS_E_INVALID_VALUE, "--%s: too many colons", field->name) : 0;
+}
+
 static int add_value(struct json_object *json, const struct ks_field *field, const char *text, struct ks_error *err)
 {
 	if (field->type == KS_T_INT)
@@ -62,6 +78,8 @@ static int add_value(struct json_object *json, const struct ks_field *field, con
 		json_object_array_add(member(json, field->name, json_object_new_array), json_object_new_string(text));
 	else if (field->type == KS_T_PAIRS)
 		return add_pair(json, field->name, text, err);
+	else if (field->type == KS_T_LIST)
+		return add_object(json, field, text, err);
 	else if (field->type == KS_T_BOOL)
 		json_object_object_add(json, field->name, json_object_new_boolean(strcmp(text, "false") != 0));
 	else
@@ -99,4 +117,10 @@ int ks_flags_parse(const struct ks_schema *schema, int argc, char **argv, int *a
 		rc = ks_decode(schema, json, out, err);
 	json_object_put(json);
 	return rc;
+}
+
+void ks_cli_complain(const struct ks_error *err)
+{
+	(void)fprintf(stderr, "kern-sidecar: %s%s%s%s%s\n", err->pointer, err->pointer[0] ? ": " : "", err->text, err->hint[0] ? "; " : "",
+		      err->hint);
 }

@@ -5,3 +5,5 @@
 
 /* Reads flags from argv[*at] on, until a word that is none; *at then is its index. Fills *out by the table. Errors name the field. */
 int ks_flags_parse(const struct ks_schema *schema, int argc, char **argv, int *at, void *out, struct ks_error *err);
+/* One line on stderr: where, what, and the cure. */
+void ks_cli_complain(const struct ks_error *err);

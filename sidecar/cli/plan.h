@@ -1,5 +1,7 @@
 /* plan.h: `kern-sidecar run --plan`: what would be set up, without doing it. */
 #pragma once
 
-/* The `run` command; argv[0] is "run". Returns the exit status. */
-int ks_cli_run(int argc, char **argv);
+#include "proto/messages.h"
+
+/* Returns the exit status. */
+int ks_cli_plan(const struct ks_session_params *params);
