@@ -118,6 +118,42 @@ struct ks_kernel_handle_params { /* kernel/close, kernel/restart */
 	char *kernel_id;
 };
 
+enum ks_shell_mode { KS_SHELL_PIPES, KS_SHELL_PTY };
+
+struct ks_shell_open_params {
+	char *shell_id, *session_id, *cwd;
+	struct ks_strings argv;
+	int mode; /* enum ks_shell_mode */
+	int64_t rows, cols;
+	struct ks_pairs env;
+};
+
+struct ks_shell_run_params {
+	char *run_id, *shell_id;
+	struct ks_text command, stdin_text;
+	int64_t timeout_ms;
+	int stream;
+	bool merge;
+};
+
+struct ks_shell_write_params {
+	char *shell_id;
+	struct ks_text text; /* fields text | base64: exactly one of them */
+};
+
+struct ks_shell_resize_params {
+	char *shell_id;
+	int64_t rows, cols;
+};
+
+struct ks_shell_signal_params {
+	char *shell_id, *signal;
+};
+
+struct ks_shell_handle_params { /* shell/close */
+	char *shell_id;
+};
+
 struct ks_initialize_params {
 	int64_t protocol_version, process_id;
 	char *client_name, *client_version; /* client: {name, version} */

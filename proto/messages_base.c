@@ -280,6 +280,8 @@ static const struct ks_field stats_fields[] = {
 	KS_DOC(INT, "sessions", .text = "Open ones."),
 	KS_DOC(INT, "runs", .text = "Running ones."),
 	KS_DOC(INT, "queued", .text = "Runs that wait."),
+	KS_DOC(INT, "kernels", .text = "Open ones."),
+	KS_DOC(INT, "shells", .text = "Open ones."),
 	KS_DOC(INT, "runsTotal", .text = "Runs so far."),
 	KS_DOC(INT, "blobs", .text = "Blobs that live."),
 	KS_DOC(INT, "blobBytes", .unit = "bytes", .text = "Together."),

@@ -1,18 +1,7 @@
-/* messages_kernel.c: tables of kernels, and of shells, which are not in this build. */
+/* messages_kernel.c: tables of kernels and of shells. */
 #include "proto/messages.h"
 #include "proto/tables.h"
 
-#define RUN_ID KS_DOC(STRING, "runId", KS_HANDLE_RULE, .text = "Chosen by the client; absent: by the server.")
-#define SESSION KS_DOC(STRING, "sessionId", KS_MUST, KS_HANDLE_RULE, .text = "The session.")
-#define SHELL KS_DOC(STRING, "shellId", KS_MUST, KS_HANDLE_RULE, .text = "The shell.")
-#define TIMEOUT(absent)                                                                                                \
-	KS_DOC(INT, "timeoutMs", .min = 1, .max = KS_MAX_TIMEOUT_MS, .unit = "ms",                                     \
-	       .text = "Deadline of each run; absent: " absent)
-#define ENV                                                                                                            \
-	KS_DOC(PAIRS, "env", .max = 256, .item_max = KS_WORD_BYTES, .key_pattern = KS_P_ENV_NAME,                      \
-	       .pattern = KS_P_ONE_LINE, .text = "Added to the session's environment.")
-#define STREAM KS_DOC(ENUM, "stream", .choices = ks_stream_words, .fallback = "\"off\"", .text = "As in run/code.")
-#define CWD KS_DOC(STRING, "cwd", .min = 1, .max = KS_PATH_BYTES, .text = "Working directory; absent: the session's.")
 
 static const struct ks_field kernel_open_fields[] = {
 	{ KS_STRING("kernelId", struct ks_kernel_open_params, kernel_id), KS_HANDLE_RULE,
@@ -128,36 +117,42 @@ KS_TABLE(ks_input_wanted, "InputWanted", input_wanted_fields, .text = "The code 
 
 /* ---- shells ---- */
 
-#define ROWS KS_DOC(INT, "rows", .min = 1, .max = 1000, .fallback = "24", .text = "Of the terminal.")
-#define COLS KS_DOC(INT, "cols", .min = 1, .max = 1000, .fallback = "80", .text = "Of the terminal.")
+#define SHELL(T) { KS_STRING("shellId", T, shell_id), KS_MUST, KS_HANDLE_RULE, .text = "The shell." }
+#define ROWS(T) KS_INT("rows", T, rows), .min = 1, .max = 1000, .unit = "lines"
+#define COLS(T) KS_INT("cols", T, cols), .min = 1, .max = 1000, .unit = "columns"
 
 static const char *const mode_words[] = { "pipes", "pty", NULL };
 static const struct ks_field shell_open_fields[] = {
-	KS_DOC(STRING, "shellId", KS_HANDLE_RULE, .text = "Chosen by the client; absent: by the server."),
-	SESSION,
-	KS_DOC(STRINGS, "argv", .min = 1, .max = 1024, .item_max = KS_WORD_BYTES,
-	       .text = "The shell; absent: bash, else sh."),
-	KS_DOC(ENUM, "mode", .choices = mode_words, .fallback = "\"pipes\"",
-	       .text = "Commands with results, or a terminal."),
-	ROWS,
-	COLS,
-	ENV,
-	CWD,
+	{ KS_STRING("shellId", struct ks_shell_open_params, shell_id), KS_HANDLE_RULE,
+	  .text = "Chosen by the client; absent: by the server." },
+	{ KS_STRING("sessionId", struct ks_shell_open_params, session_id), KS_MUST, KS_HANDLE_RULE, .text = "The session." },
+	{ KS_STRINGS("argv", struct ks_shell_open_params, argv), .min = 1, .max = 1024, .item_max = KS_WORD_BYTES,
+	  .text = "The shell; absent: bash, else sh. Of mode pipes one word: bash, sh, dash or ash, or a path to one of them." },
+	{ KS_ENUM("mode", struct ks_shell_open_params, mode, mode_words), .fallback = "\"pipes\"",
+	  .text = "Commands with results, or a terminal." },
+	{ ROWS(struct ks_shell_open_params), .fallback = "24", .text = "Of the terminal." },
+	{ COLS(struct ks_shell_open_params), .fallback = "80", .text = "Of the terminal." },
+	{ KS_PAIRS("env", struct ks_shell_open_params, env), .max = 256, .item_max = KS_WORD_BYTES,
+	  .key_pattern = KS_P_ENV_NAME, .pattern = KS_P_ONE_LINE, .text = "Added to the session's environment. TERM of a terminal: xterm-256color." },
+	{ KS_STRING("cwd", struct ks_shell_open_params, cwd), .min = 1, .max = KS_PATH_BYTES,
+	  .text = "Working directory; absent: the session's." },
 };
-KS_PARAMS(ks_shell_open_params, "ShellOpenParams", shell_open_fields, .text = "A shell that keeps its state.");
+KS_PARAMS(ks_shell_open_params, "ShellOpenParams", shell_open_fields, .size = sizeof(struct ks_shell_open_params),
+	  .text = "A shell that keeps its state.");
 static const struct ks_field shell_open_result_fields[] = { KS_DOC(STRING, "shellId", KS_MUST, .text = "The shell.") };
 KS_TABLE(ks_shell_open_result, "ShellOpenResult", shell_open_result_fields, .text = "The shell.");
 
 static const struct ks_field shell_run_fields[] = {
-	RUN_ID,
-	SHELL,
-	KS_DOC(STRING, "command", KS_MUST, .min = 1, .max = KS_CODE_BYTES, .text = "What a person would type."),
-	KS_DOC(TEXT, "stdin", .max = KS_TEXT_BYTES, .text = "What the command reads."),
-	TIMEOUT("the shell's."),
-	STREAM,
-	KS_DOC(BOOL, "merge", .fallback = "false", .text = "As in run/code."),
+	{ KS_STRING("runId", struct ks_shell_run_params, run_id), KS_HANDLE_RULE, .text = "Chosen by the client; absent: by the server." },
+	SHELL(struct ks_shell_run_params),
+	{ KS_TEXT("command", struct ks_shell_run_params, command), KS_MUST, .min = 1, .max = KS_CODE_BYTES, .text = "What a person would type." },
+	{ KS_TEXT("stdin", struct ks_shell_run_params, stdin_text), .max = KS_TEXT_BYTES, .text = "What the command reads; absent: nothing." },
+	{ KS_INT("timeoutMs", struct ks_shell_run_params, timeout_ms), .min = 1, .max = KS_MAX_TIMEOUT_MS, .unit = "ms",
+	  .text = "Deadline: the job is interrupted (SIGINT, and again after 500 ms), after 1 s the shell is killed; absent: the session's." },
+	{ KS_ENUM("stream", struct ks_shell_run_params, stream, ks_stream_words), .fallback = "\"off\"", .text = "As in run/code." },
+	{ KS_BOOL("merge", struct ks_shell_run_params, merge), .fallback = "false", .text = "As in run/code." },
 };
-KS_PARAMS(ks_shell_run_params, "ShellRunParams", shell_run_fields, .text = "A command.");
+KS_PARAMS(ks_shell_run_params, "ShellRunParams", shell_run_fields, .size = sizeof(struct ks_shell_run_params), .text = "A command.");
 static const struct ks_field shell_run_result_fields[] = {
 	KS_DOC(BOOL, "stateKept", KS_MUST, .text = "The shell lives on."),
 };
@@ -166,21 +161,40 @@ const struct ks_schema ks_shell_run_result = { .name = "ShellRunResult",
 					       .parts = { { ks_run_result_fields, KS_RUN_RESULT_FIELDS },
 							  KS_FIELDS(shell_run_result_fields) } };
 
+static int check_shell_write(const void *params, struct ks_error *err)
+{
+	const struct ks_shell_write_params *input = params;
+
+	return input->text.present ? 0 : ks_fail_at(err, KS_E_MISSING, "/text", "text or base64 is required");
+}
+
 static const struct ks_field shell_write_fields[] = {
-	SHELL,
-	KS_DOC(STRING, "text", .max = 1 << 20, .text = "What to type."),
-	KS_DOC(BASE64, "base64", .max = 1 << 20, .text = "The same as bytes."),
+	SHELL(struct ks_shell_write_params),
+	{ KS_UTF8("text", struct ks_shell_write_params, text), .max = 1 << 20, .text = "What to type." },
+	{ KS_BASE64("base64", struct ks_shell_write_params, text), .max = 1 << 20, .text = "The same as bytes." },
 };
-KS_PARAMS(ks_shell_write_params, "ShellWriteParams", shell_write_fields, .text = "Input for a terminal.");
-static const struct ks_field shell_resize_fields[] = { SHELL, ROWS, COLS };
-KS_PARAMS(ks_shell_resize_params, "ShellResizeParams", shell_resize_fields, .text = "The terminal's new size.");
+const struct ks_schema ks_shell_write_params = { .name = "ShellWriteParams",
+						 .text = "Input for a terminal.",
+						 .size = sizeof(struct ks_shell_write_params),
+						 .parts = { KS_FIELDS(shell_write_fields), KS_FIELDS(ks_request_fields) },
+						 .check = check_shell_write,
+						 .rule = "Exactly one of text and base64." };
+static const struct ks_field shell_resize_fields[] = {
+	SHELL(struct ks_shell_resize_params),
+	{ ROWS(struct ks_shell_resize_params), KS_MUST, .text = "Of the terminal." },
+	{ COLS(struct ks_shell_resize_params), KS_MUST, .text = "Of the terminal." },
+};
+KS_PARAMS(ks_shell_resize_params, "ShellResizeParams", shell_resize_fields, .size = sizeof(struct ks_shell_resize_params),
+	  .text = "The terminal's new size.");
 static const struct ks_field shell_signal_fields[] = {
-	SHELL,
-	KS_DOC(STRING, "signal", KS_MUST, .min = 1, .max = 16, .pattern = KS_P_SIGNAL, .text = "Without SIG."),
+	SHELL(struct ks_shell_signal_params),
+	{ KS_STRING("signal", struct ks_shell_signal_params, signal), KS_MUST, .min = 1, .max = 16, .pattern = KS_P_SIGNAL, .text = "Without SIG." },
 };
-KS_PARAMS(ks_shell_signal_params, "ShellSignalParams", shell_signal_fields, .text = "A signal for the job in front.");
-static const struct ks_field shell_handle_fields[] = { SHELL };
-KS_PARAMS(ks_shell_handle_params, "ShellHandleParams", shell_handle_fields, .text = "Which shell.");
+KS_PARAMS(ks_shell_signal_params, "ShellSignalParams", shell_signal_fields, .size = sizeof(struct ks_shell_signal_params),
+	  .text = "A signal for the job in front.");
+static const struct ks_field shell_handle_fields[] = { SHELL(struct ks_shell_handle_params) };
+KS_PARAMS(ks_shell_handle_params, "ShellHandleParams", shell_handle_fields, .size = sizeof(struct ks_shell_handle_params),
+	  .text = "Which shell.");
 
 static const struct ks_field shell_output_fields[] = { KS_DOC(STRING, "shellId", KS_MUST, .text = "The shell."),
 						       OUTPUT };

@@ -156,6 +156,8 @@ static const struct ks_field session_item_fields[] = {
 	KS_DOC(STRING, "workspaceTarget", .text = "Its path in the box."),
 	KS_DOC(STRING, "image", .text = "Its image."),
 	KS_DOC(INT, "runs", .text = "Runs of it, waiting ones included."),
+	KS_DOC(INT, "kernels", .text = "Its kernels."),
+	KS_DOC(INT, "shells", .text = "Its shells."),
 };
 static KS_TABLE(session_item, "SessionItem", session_item_fields, .text = "An open session.");
 static const struct ks_field session_list_fields[] = {

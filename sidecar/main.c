@@ -227,6 +227,7 @@ static int open_all(struct main_loop *m, int fd_in, int fd_out, const struct ks_
 	ks_methods_setup(&m->app);
 	ks_methods_run(&m->app);
 	ks_methods_kernel(&m->app);
+	ks_methods_shell(&m->app);
 	ks_methods_info(&m->app);
 	ks_methods_file(&m->app);
 	ks_methods_archive(&m->app);

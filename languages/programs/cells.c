@@ -13,6 +13,7 @@
  * --shell: PROGRAM is a POSIX shell. Its words to us are the same; what it is told is its script, which it reads from a pipe as we write
  * it: first ARGS, a file to source, with $__kern; then three lines a cell. It needs no descriptor but 250, no loop that a `break`
  * could leave, and goes on where it can behind any error. The code is a link of the cell's name in DIR, for messages. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -141,22 +142,6 @@ static void send_word(const char *line, size_t len)
 	}
 }
 
-static void name_of(const uint8_t *frame, size_t len, char ret[static NAME_BYTES + 1])
-{
-	ret[0] = '\0';
-	for (size_t at = FRAME_HEADER; at + 6 <= len;) {
-		size_t key_len = frame[at], data_len = get32(frame + at + 2);
-		const char *key = (const char *)frame + at + 6;
-		if (key_len == 0 || key_len > len - at - 6 || data_len > len - at - 6 - key_len)
-			break;
-		if (key[key_len - 1] == '\0' && strcmp(key, "name") == 0 && data_len <= NAME_BYTES) {
-			memcpy(ret, key + key_len, data_len);
-			ret[data_len] = '\0';
-		}
-		at += 6 + key_len + data_len;
-	}
-}
-
 /* Where a shell's lines expect it. */
 static void place(int *fd, int at)
 {
@@ -197,7 +182,7 @@ static void start_cell(const uint8_t *frame, size_t len, const int fds[CELL_FDS]
 	size_t n;
 
 	close_cell(); /* none, if the words of the last one made sense */
-	name_of(frame, len, name);
+	frame_text(frame, len, "name", name, sizeof(name));
 	memcpy(cells.cell_fds, fds, sizeof(cells.cell_fds));
 	cells.cell = get32(frame + 8);
 	cells.state = SENT;
@@ -210,8 +195,26 @@ static void start_cell(const uint8_t *frame, size_t len, const int fds[CELL_FDS]
 	send_word(line, n);
 }
 
+/* To the job in front of a shell: its process group, but not itself, unless an interrupt is what it is for. */
+static void signal_job(int number)
+{
+	DIR *proc = opendir("/proc");
+
+	if (number == SIGINT && cells.state == BEGUN)
+		interrupt();
+	for (struct dirent *entry; proc && number != SIGINT && (entry = readdir(proc));) {
+		const pid_t pid = (pid_t)atoi(entry->d_name);
+		if (pid > 0 && pid != cells.child && getpgid(pid) == cells.child)
+			(void)kill(pid, number);
+	}
+	if (proc)
+		(void)closedir(proc);
+}
+
 static void from_host(void)
 {
+	char number[16];
+
 	union {
 		struct cmsghdr align;
 		char room[CMSG_SPACE(CELL_FDS * sizeof(int))];
@@ -229,6 +232,10 @@ static void from_host(void)
 		int fds[CELL_FDS] = { -1, -1, -1, -1 };
 		memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
 		start_cell(datagram, (size_t)n, fds);
+	} else if (n >= FRAME_HEADER && datagram[5] == FRAME_CELL) {
+		frame_text(datagram, (size_t)n, "signal", number, sizeof(number));
+		if (atoi(number) > 0)
+			signal_job(atoi(number));
 	} else if (n == FRAME_HEADER && datagram[5] == FRAME_ACK && get32(datagram + 12) == cells.id) {
 		put32(datagram + 12, cells.child_id);
 		(void)send(cells.results, datagram, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);

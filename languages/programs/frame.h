@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define FRAME_HEADER 24
 #define FRAME_PIECE 65536u
@@ -45,4 +46,21 @@ static inline size_t frame_part(uint8_t *p, const char *key, size_t len)
 	p[1] = 0;
 	put32(p + 2, (uint32_t)len);
 	return 7 + n;
+}
+
+/* The text of a part of a whole frame, cut to `size` with its NUL; "" when there is none. */
+static inline void frame_text(const uint8_t *frame, size_t len, const char *key, char *ret, size_t size)
+{
+	ret[0] = '\0';
+	for (size_t at = FRAME_HEADER; at + 6 <= len;) {
+		size_t key_len = frame[at], data_len = get32(frame + at + 2);
+		const char *found = (const char *)frame + at + 6;
+		if (key_len == 0 || key_len > len - at - 6 || data_len > len - at - 6 - key_len)
+			break;
+		if (found[key_len - 1] == '\0' && strcmp(found, key) == 0 && data_len < size) {
+			memcpy(ret, found + key_len, data_len);
+			ret[data_len] = '\0';
+		}
+		at += 6 + key_len + data_len;
+	}
 }

@@ -59,7 +59,7 @@ static void send_error(struct ks_server *server, const char *id, const struct ks
 	(void)ks_outgoing_push(&server->outgoing, KS_LANE_CONTROL, NULL, KS_LINE_REPLY, &piece, 1);
 }
 
-void ks_notify(struct ks_server *server, enum ks_lane lane, const char *method, struct ks_buf *params_json)
+static void notify(struct ks_server *server, enum ks_lane lane, struct ks_flow *flow, const char *method, struct ks_buf *params_json)
 {
 	struct ks_piece pieces[] = { PIECE("{\"jsonrpc\":\"2.0\",\"method\":\""), PIECE(method), PIECE("\",\"params\":"),
 				     { params_json->data, params_json->len }, PIECE("}") };
@@ -72,8 +72,18 @@ void ks_notify(struct ks_server *server, enum ks_lane lane, const char *method, 
 		ks_log(KS_LOG_ERROR, "notification_lost", "a %s of %zu bytes does not fit a line of %zu bytes", method,
 		       len, server->max_line);
 	else if (server->phase != KS_PHASE_NEW && !server->face)
-		(void)ks_outgoing_push(&server->outgoing, lane, NULL, kind, pieces, KS_COUNT(pieces));
+		(void)ks_outgoing_push(&server->outgoing, lane, flow, kind, pieces, KS_COUNT(pieces));
 	ks_buf_free(params_json);
+}
+
+void ks_notify(struct ks_server *server, enum ks_lane lane, const char *method, struct ks_buf *params_json)
+{
+	notify(server, lane, NULL, method, params_json);
+}
+
+void ks_notify_in_flow(struct ks_server *server, struct ks_flow *flow, const char *method, struct ks_buf *params_json)
+{
+	notify(server, KS_LANE_OUTPUT, flow, method, params_json);
 }
 
 /* ---- requests ---- */

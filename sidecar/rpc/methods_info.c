@@ -10,6 +10,7 @@
 #include "rpc/methods.h"
 #include "session/call.h"
 #include "session/doctor.h"
+#include "session/kernel.h"
 #include "session/session.h"
 #include "session/text.h"
 
@@ -36,6 +37,8 @@ static void stats_get(void *arg, struct ks_request *request, const void *params)
 	ks_write_key_int(&json, "sessions", count(&core->sessions) - (int64_t)core->anonymous.count);
 	ks_write_key_int(&json, "runs", core->running_count);
 	ks_write_key_int(&json, "queued", core->queued_count);
+	ks_write_key_int(&json, "kernels", (int64_t)ks_kernels_count(core, NULL, false));
+	ks_write_key_int(&json, "shells", (int64_t)ks_kernels_count(core, NULL, true));
 	ks_write_key_int(&json, "runsTotal", (int64_t)core->counters.calls);
 	ks_write_key_int(&json, "blobs", (int64_t)ks_blobs_count(core->blobs));
 	ks_write_key_int(&json, "blobBytes", (int64_t)(ks_blobs_bytes(core->blobs) + core->finished_bytes));
@@ -166,7 +169,7 @@ static void write_host(struct ks_buf *json, const struct ks_core *core)
 
 static void welcome(void *arg, enum ks_welcome part, struct ks_buf *json)
 {
-	static const char *const features[] = { "run", "streams", "blobs", "files", "archives", "progress", "doctor" };
+	static const char *const features[] = { "run", "streams", "blobs", "files", "archives", "progress", "doctor", "kernels", "input", "shells" };
 	struct ks_app *app = arg;
 
 	app->core->max_runs = ks_server_limits(app->server)->runs;

@@ -34,8 +34,9 @@ static void on_started(void *arg)
 
 	const struct ks_call *call = run->call;
 
+	const struct ks_kernel *kernel = call->kernel;
 	ks_stream_started(run->stream, ks_request_id(run->request), call->throwaway ? NULL : call->session->id,
-			  call->kernel ? call->kernel->id : NULL);
+			  kernel && !kernel->is_shell ? kernel->id : NULL, kernel && kernel->is_shell ? kernel->id : NULL);
 }
 
 static void on_output(void *arg, enum ks_output which, const void *data, size_t len)
@@ -183,6 +184,33 @@ static int open_cell(struct run *run, const struct ks_kernel_run_params *params,
 	return open_stream(run, &run->cell, err);
 }
 
+static int open_command(struct run *run, const struct ks_shell_run_params *params, struct ks_error *err)
+{
+	struct ks_app *app = run->app;
+	const char *command, *stdin_data;
+	size_t command_len, stdin_len;
+	struct ks_kernel *shell = ks_shell_find(app->core, params->shell_id, err);
+
+	if (!shell || take_text(app, &params->command, "/command", &command, &command_len, &run->code, err) < 0 ||
+	    take_text(app, &params->stdin_text, "/stdin", &stdin_data, &stdin_len, &run->stdin_data, err) < 0)
+		return -1;
+	if (command_len > KERN_CODE_MAX)
+		return ks_fail_at(err, KS_E_TOO_LARGE, "/command", "the command has %zu bytes, at most %zu can run", command_len, KERN_CODE_MAX);
+	if (shell->pty)
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/shellId", "shell %s has a terminal; use shell/write", shell->id);
+	run->cell = (struct ks_run_params)KS_RUN_PARAMS_ABSENT;
+	run->cell.run_id = params->run_id;
+	run->cell.timeout_ms = params->timeout_ms;
+	run->cell.stream = params->stream;
+	run->cell.merge = params->merge;
+	run->cell.stdin_text = params->stdin_text;
+	if (ks_call_new_cell(shell, &run->cell, command, command_len, &call_ops, run, &run->call, err) < 0)
+		return -1;
+	run->call->stdin_data = stdin_data;
+	run->call->stdin_len = stdin_len;
+	return open_stream(run, &run->cell, err);
+}
+
 static int open_run(struct run *run, const struct ks_run_params *params, bool is_argv, struct ks_error *err)
 {
 	struct ks_app *app = run->app;
@@ -221,7 +249,7 @@ static int open_stream(struct run *run, const struct ks_run_params *params, stru
 	return 0;
 }
 
-enum kind { RUN_CODE, RUN_ARGV, RUN_CELL };
+enum kind { RUN_CODE, RUN_ARGV, RUN_CELL, RUN_COMMAND };
 
 static void handle_run(struct ks_app *app, struct ks_request *request, const void *params, enum kind kind)
 {
@@ -235,7 +263,9 @@ static void handle_run(struct ks_app *app, struct ks_request *request, const voi
 	}
 	*run = (struct run){ .app = app, .request = request };
 	ks_request_keep_params(request);
-	if ((kind == RUN_CELL ? open_cell(run, params, &err) : open_run(run, params, kind == RUN_ARGV, &err)) < 0) {
+	int rc = kind == RUN_CELL ? open_cell(run, params, &err) : kind == RUN_COMMAND ? open_command(run, params, &err) :
+										   open_run(run, params, kind == RUN_ARGV, &err);
+	if (rc < 0) {
 		ks_reply_error(request, &err);
 		free_run(run);
 		return;
@@ -258,6 +288,11 @@ static void run_argv(void *arg, struct ks_request *request, const void *params)
 static void kernel_run(void *arg, struct ks_request *request, const void *params)
 {
 	handle_run(arg, request, params, RUN_CELL);
+}
+
+static void shell_run(void *arg, struct ks_request *request, const void *params)
+{
+	handle_run(arg, request, params, RUN_COMMAND);
 }
 
 /* ---- a run that lives ---- */
@@ -336,6 +371,7 @@ void ks_methods_run(struct ks_app *app)
 	ks_server_handle(app->server, "run/code", run_code, app);
 	ks_server_handle(app->server, "run/argv", run_argv, app);
 	ks_server_handle(app->server, "kernel/run", kernel_run, app);
+	ks_server_handle(app->server, "shell/run", shell_run, app);
 	ks_server_handle(app->server, "run/stdin", run_stdin, app);
 	ks_server_handle(app->server, "run/signal", run_signal, app);
 	ks_server_handle(app->server, "run/credit", run_credit, app);

@@ -7,6 +7,7 @@
 #include "rpc/app.h"
 #include "rpc/reply.h"
 #include "session/call.h"
+#include "session/kernel.h"
 #include "session/session.h"
 #include "session/text.h"
 
@@ -205,6 +206,8 @@ static void session_list(void *arg, struct ks_request *request, const void *para
 		ks_write_key_string(&list, "workspaceTarget", session->workspace_target);
 		ks_write_key_string(&list, "image", session->image->ref);
 		ks_write_key_int(&list, "runs", (int64_t)ks_calls_count(session));
+		ks_write_key_int(&list, "kernels", (int64_t)ks_kernels_count(app->core, session, false));
+		ks_write_key_int(&list, "shells", (int64_t)ks_kernels_count(app->core, session, true));
 		ks_write_close(&list, '}');
 	}
 	ks_write_close(&list, ']');

@@ -22,7 +22,7 @@ static void on_started(void *arg)
 {
 	struct setup *setup = arg;
 
-	ks_stream_started(setup->stream, ks_request_id(setup->request), setup->setup->session->id, NULL);
+	ks_stream_started(setup->stream, ks_request_id(setup->request), setup->setup->session->id, NULL, NULL);
 }
 
 static void on_output(void *arg, enum ks_output which, const void *data, size_t len)

@@ -59,6 +59,8 @@ size_t ks_request_room(const struct ks_request *request);
 
 /* `params_json`: an object; its content is taken. KS_LANE_CONTROL or KS_LANE_EVENT. Before `initialize`: nothing. */
 void ks_notify(struct ks_server *server, enum ks_lane lane, const char *method, struct ks_buf *params_json);
+/* The same as a line of the output lane, behind the others of its flow. */
+void ks_notify_in_flow(struct ks_server *server, struct ks_flow *flow, const char *method, struct ks_buf *params_json);
 
 /* Writes what is queued at once, instead of at the end of this turn of the loop. */
 void ks_server_write(struct ks_server *server);

@@ -151,7 +151,8 @@ static bool push(struct ks_stream *stream, struct ks_buf *line)
 	return ks_outgoing_push(stream->streams->out, KS_LANE_OUTPUT, stream->flow, KS_LINE_NOTE, &piece, 1) == 0;
 }
 
-void ks_stream_started(struct ks_stream *stream, const char *request_id, const char *session_id, const char *kernel_id)
+void ks_stream_started(struct ks_stream *stream, const char *request_id, const char *session_id, const char *kernel_id,
+		       const char *shell_id)
 {
 	KS_AUTOBUF struct ks_buf line = { 0 };
 
@@ -164,6 +165,7 @@ void ks_stream_started(struct ks_stream *stream, const char *request_id, const c
 	ks_write_raw(&line, request_id, strlen(request_id));
 	ks_write_key_string(&line, "sessionId", session_id);
 	ks_write_key_string(&line, "kernelId", kernel_id);
+	ks_write_key_string(&line, "shellId", shell_id);
 	ks_write_close(&line, '}');
 	(void)push(stream, &line);
 }

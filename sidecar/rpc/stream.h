@@ -58,7 +58,8 @@ struct ks_stream *ks_stream_new(struct ks_streams *streams, const struct ks_stre
 void ks_stream_free(struct ks_stream *stream);
 
 /* run/started. `request_id` as JSON text; NULL handles are left out. */
-void ks_stream_started(struct ks_stream *stream, const char *request_id, const char *session_id, const char *kernel_id);
+void ks_stream_started(struct ks_stream *stream, const char *request_id, const char *session_id, const char *kernel_id,
+		       const char *shell_id);
 /* Bytes that came from the box, all of them, in order. Takes any amount in any mode; what a lossless stream is fed
  * beyond its room waits for credit (to KS_STREAM_HELD_MAX, then it is dropped and the offset shows it). */
 void ks_stream_feed(struct ks_stream *stream, enum ks_output which, const void *data, size_t len);

@@ -10,7 +10,7 @@ int ks_call_start_host(struct ks_kernel *kernel, const struct ks_call_ops *ops, 
 	if (!call)
 		return -1;
 	call->kernel = kernel;
-	call->language = kernel->language;
+	call->language = kernel->pty ? NULL : kernel->language; /* kern-pty is a program like any */
 	call->code = "";
 	ks_call_inherit(call);
 	ks_list_remove(&call->node);
@@ -39,11 +39,11 @@ int ks_call_new_cell(struct ks_kernel *kernel, const struct ks_run_params *param
 	if (ks_call_check(kernel->core, kernel->session, params, true, &ignored, err) < 0)
 		return -1;
 	if (!kernel->host)
-		return ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s is dead; kernel/restart starts it again", kernel->id);
+		return ks_kernel_fail_dead(kernel, err);
 	if (params->interactive && !(kernel->language->api.flags & KERN_CAN_INPUT))
 		return ks_fail_at(err, KS_E_UNSUPPORTED_OPTION, "/allowInput", "kernels of %s cannot ask for input", kernel->language->api.name);
 	if (!has_room(kernel))
-		return ks_fail_at(err, KS_E_BUSY, "/kernelId", "%d cells wait in kernel %s", KS_KERNEL_CELLS_MAX, kernel->id);
+		return ks_fail_at(err, KS_E_BUSY, kernel->is_shell ? "/shellId" : "/kernelId", "%d cells wait in %s", KS_KERNEL_CELLS_MAX, kernel->id);
 	struct ks_call *call = ks_call_alloc(kernel->core, kernel->session, params, ops, arg, "run", err);
 	if (!call)
 		return -1;

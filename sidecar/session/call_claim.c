@@ -7,8 +7,6 @@
 #include "session/kernel.h"
 #include "session/posture.h"
 
-#define RESULT_FD 3
-
 static size_t add_words(const char **to, size_t at, char *const *words)
 {
 	for (; words && *words; words++)
@@ -80,7 +78,8 @@ int ks_call_prepare(struct ks_call *call, struct ks_prepared *prepared, struct k
 	if (!call->language)
 		return 0;
 	(void)snprintf(runner_dir, sizeof(runner_dir), KS_RUNNER_DIR "/%s", call->language->plugin->api.name);
-	const char *interpreter = ks_session_interpreter(call->session, call->language);
+	const char *interpreter = call->kernel && call->kernel->program ? call->kernel->program :
+									     ks_session_interpreter(call->session, call->language);
 	struct kern_run run = {
 		.first_line = params->first_line == KS_ABSENT ? 1 : (uint32_t)params->first_line,
 		/* missing: the box looks for the plain name, does not find it, and says so as exec_failed */
@@ -95,7 +94,7 @@ int ks_call_prepare(struct ks_call *call, struct ks_prepared *prepared, struct k
 		.path = KS_BOX_PATH,
 		.preload = (const char *const *)call->session->preload.items,
 		.preload_count = call->session->preload.count,
-		.result_fd = call->language->api.flags & KERN_CAN_RICH ? RESULT_FD : -1,
+		.result_fd = call->language->api.flags & KERN_CAN_RICH ? KS_RESULT_FD : -1,
 		.flags = ks_call_is_host(call) ? KERN_RUN_KERNEL : call->parking ? KERN_RUN_PARK : 0,
 	};
 	return ks_plugin_prepare(call->language, &run, prepared, err);

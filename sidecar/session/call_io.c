@@ -50,7 +50,7 @@ static int connect_channel(struct ks_call *call, int *ret_theirs, struct ks_erro
 {
 	int pair[2];
 
-	if (!call->language || !(call->language->api.flags & KERN_CAN_RICH))
+	if (!(call->kernel && call->kernel->pty) && (!call->language || !(call->language->api.flags & KERN_CAN_RICH)))
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot make a result channel");

@@ -5,6 +5,8 @@
 
 #include "session/call.h"
 
+#define KS_RESULT_FD 3 /* of the result channel, in the box */
+
 /* ---- call.c ---- */
 bool ks_call_is_host(const struct ks_call *call); /* the process of a kernel: no request, no deadline, no turn to wait for */
 extern const struct ks_box_ops ks_call_box_ops;

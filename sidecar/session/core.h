@@ -73,6 +73,7 @@ struct ks_core {
 	/* A kernel changed its state; bytes that belong to none of its cells. */
 	void (*kernel_state)(void *arg, const struct ks_kernel *kernel);
 	void (*kernel_output)(void *arg, const struct ks_kernel *kernel, enum ks_output which, const char *data, size_t len);
+	size_t (*kernel_room)(void *arg); /* bytes of them that there is room for; then ks_kernels_resume() */
 	void *kernel_arg;
 	void (*closed)(void *arg); /* see ks_core_close */
 	void *closed_arg;

@@ -36,16 +36,12 @@ static void free_if_unused(struct ks_kernel *kernel)
 	if (!kernel->forgotten || kernel->users > 0)
 		return;
 	ks_pairs_free(&kernel->params.env);
+	for (size_t i = 0; i < kernel->params.argv.count; i++)
+		free(kernel->params.argv.items[i]);
+	free(kernel->params.argv.items);
 	free(kernel->params.cwd);
+	free(kernel->program);
 	free(kernel);
-}
-
-static void close_tail(struct ks_kernel_tail *tail)
-{
-	ks_list_remove(&tail->node);
-	tail->kernel->tail_count--;
-	ks_pipe_close(tail->pipe);
-	free(tail);
 }
 
 static void forget(struct ks_kernel *kernel)
@@ -57,8 +53,7 @@ static void forget(struct ks_kernel *kernel)
 		ks_pipe_close(KS_TAKE_PTR(kernel->next.pipes[i]));
 		ks_close(&kernel->next.theirs[i]);
 	}
-	while (!ks_list_empty(&kernel->tails))
-		close_tail(KS_ENTRY(kernel->tails.next, struct ks_kernel_tail, node));
+	ks_kernel_drop_tails(kernel);
 	free_if_unused(kernel);
 }
 
@@ -72,46 +67,6 @@ void ks_kernels_forget_session(struct ks_session *session)
 		if (kernel->session == session)
 			forget(kernel);
 	}
-}
-
-/* ---- output that belongs to no cell ---- */
-
-static void report(struct ks_kernel *kernel, int which, const char *data, size_t len)
-{
-	struct ks_core *core = kernel->core;
-
-	if (core->kernel_output && !kernel->forgotten)
-		core->kernel_output(core->kernel_arg, kernel, which ? KS_STDERR : KS_STDOUT, data, len);
-}
-
-static void on_tail(struct ks_pipe *pipe)
-{
-	static char buffer[4096];
-	struct ks_kernel_tail *tail = pipe->owner;
-
-	ssize_t n = read(pipe->fd, buffer, sizeof(buffer));
-	if (n > 0)
-		report(tail->kernel, tail->which, buffer, (size_t)n);
-	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-		close_tail(tail);
-}
-
-/* The process itself holds the newest pipes; what a cell has left running may hold older ones, of which the oldest go. */
-static void keep_tail(struct ks_kernel *kernel, int which, struct ks_pipe *pipe)
-{
-	struct ks_kernel_tail *tail = !pipe || kernel->state == KS_KERNEL_DEAD ? NULL : calloc(1, sizeof(*tail));
-
-	if (!tail) {
-		ks_pipe_close(pipe);
-		return;
-	}
-	*tail = (struct ks_kernel_tail){ .kernel = kernel, .which = which, .pipe = pipe };
-	ks_list_append(&kernel->tails, &tail->node);
-	pipe->owner = tail;
-	pipe->readable = on_tail;
-	ks_pipe_flow(pipe, true);
-	if (++kernel->tail_count > KS_KERNEL_TAILS)
-		close_tail(KS_ENTRY(kernel->tails.next, struct ks_kernel_tail, node));
 }
 
 /* ---- cells ---- */
@@ -180,7 +135,7 @@ int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 	if (kernel->forgotten)
 		return ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s has been closed", kernel->id);
 	if (!host || host->state != KS_CALL_RUNNING || kernel->cell)
-		return ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s is dead; kernel/restart starts it again", kernel->id);
+		return ks_kernel_fail_dead(kernel, err);
 	if (connect_cell(kernel, cell, fds, err) < 0) {
 		ks_close_all(fds, KS_CELL_FDS);
 		return -1;
@@ -200,7 +155,7 @@ int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 		cell->usage_before = *ks_kernel_usage(kernel, KS_KERNEL_FRESH_US);
 		rc = ks_send(host->channel.fd, message.data, message.len, fds, fds[3] < 0 ? 3 : 4, MSG_DONTWAIT);
 		if (rc < 0)
-			(void)ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s does not listen any more", kernel->id);
+			(void)ks_kernel_fail_dead(kernel, err);
 	}
 	ks_close_all(fds, KS_CELL_FDS);
 	if (rc < 0)
@@ -244,7 +199,7 @@ static void cell_over(struct ks_kernel *kernel, struct ks_call *cell)
 
 	kernel->cell = NULL;
 	for (int i = 0; i < 2; i++)
-		keep_tail(kernel, i, KS_TAKE_PTR(cell->out[i]));
+		ks_kernel_keep_tail(kernel, i, KS_TAKE_PTR(cell->out[i]));
 	if (kernel->state != KS_KERNEL_BUSY)
 		return;
 	set_state(kernel, KS_KERNEL_IDLE);
@@ -371,13 +326,12 @@ static void on_started(void *arg)
 
 static void on_output(void *arg, enum ks_output which, const void *data, size_t len)
 {
-	report(arg, which == KS_STDERR, data, len);
+	ks_kernel_report(arg, which == KS_STDERR, data, len);
 }
 
 static size_t on_room(void *arg)
 {
-	(void)arg;
-	return SIZE_MAX;
+	return ks_kernel_room(arg);
 }
 
 static int start_host(struct ks_kernel *kernel, struct ks_error *err);
@@ -420,8 +374,13 @@ static void on_done(void *arg)
 	struct ks_call *host = KS_TAKE_PTR(kernel->host), *cell = kernel->cell;
 	struct ks_error err;
 
-	(void)ks_fail(&err, KS_E_START_FAILED, "the interpreter ended before it was ready%s%.200s",
-		      host->outcome.fault ? ": " : "", host->outcome.message);
+	const struct ks_buf *said = &host->log[1].kept; /* by the program that should have started it */
+	(void)ks_fail(&err, KS_E_START_FAILED, "%s ended before it was ready%s%.200s%s%.*s", kernel->is_shell ? "the shell" : "the interpreter",
+		      host->outcome.fault ? ": " : "", host->outcome.message, said->len ? ": " : "",
+		      (int)(said->len < 200 ? said->len : 200), said->len ? said->data : "");
+	for (char *c = err.text; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
 	if (host->cancelled)
 		(void)ks_fail(&err, KS_E_CANCELLED, "the kernel was closed before it was ready");
 	kernel->death = host->outcome;
@@ -452,13 +411,39 @@ static int start_host(struct ks_kernel *kernel, struct ks_error *err)
 
 /* ---- what clients ask for ---- */
 
+static struct ks_kernel *find(struct ks_core *core, const char *id, bool is_shell)
+{
+	for (struct ks_list *n = core->kernels.next; n != &core->kernels; n = n->next) {
+		struct ks_kernel *kernel = KS_ENTRY(n, struct ks_kernel, node);
+		if (kernel->is_shell == is_shell && strcmp(kernel->id, id) == 0)
+			return kernel;
+	}
+	return NULL;
+}
+
 struct ks_kernel *ks_kernel_find(struct ks_core *core, const char *id, struct ks_error *err)
 {
-	for (struct ks_list *n = core->kernels.next; n != &core->kernels; n = n->next)
-		if (strcmp(KS_ENTRY(n, struct ks_kernel, node)->id, id) == 0)
-			return KS_ENTRY(n, struct ks_kernel, node);
-	(void)ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/kernelId", "no kernel %s is open", id);
-	return NULL;
+	struct ks_kernel *kernel = find(core, id, false);
+
+	if (!kernel)
+		(void)ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/kernelId", "no kernel %s is open", id);
+	return kernel;
+}
+
+struct ks_kernel *ks_shell_find(struct ks_core *core, const char *id, struct ks_error *err)
+{
+	struct ks_kernel *shell = find(core, id, true);
+
+	if (!shell)
+		(void)ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/shellId", "no shell %s is open", id);
+	return shell;
+}
+
+int ks_kernel_fail_dead(const struct ks_kernel *kernel, struct ks_error *err)
+{
+	return kernel->is_shell ? ks_fail_at(err, KS_E_SHELL_DEAD, "/shellId", "shell %s has ended; open another", kernel->id) :
+				  ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s is dead; kernel/restart starts it again",
+					     kernel->id);
 }
 
 int ks_kernels_closed(const struct ks_session *session, struct ks_error *err)
@@ -467,32 +452,36 @@ int ks_kernels_closed(const struct ks_session *session, struct ks_error *err)
 		const struct ks_kernel *kernel = KS_ENTRY(n, struct ks_kernel, node);
 		if (kernel->session != session)
 			continue;
-		(void)ks_fail_at(err, KS_E_BUSY, "/sessionId", "kernel %s of this session is open", kernel->id);
+		(void)ks_fail_at(err, KS_E_BUSY, "/sessionId", "%s %s of this session is open", kernel->is_shell ? "shell" : "kernel",
+				 kernel->id);
 		return ks_error_hint(err, "close it, set up, and open it again: then it sees the packages");
 	}
 	return 0;
 }
 
-static int check_open(struct ks_session *session, const struct ks_kernel_open_params *params, const struct ks_language **ret,
-		      struct ks_error *err)
+static int check_open(struct ks_session *session, const struct ks_kernel_spec *spec, struct ks_error *err)
 {
 	struct ks_core *core = session->core;
-	struct ks_error ignored;
+	const char *what = spec->is_shell ? "shell" : "kernel";
 
 	if (session->state != KS_SESSION_OPEN)
 		return ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/sessionId", "session %s is not open", session->id);
 	if (!ks_gate_passed(&session->gate, ks_gate_ticket(&session->gate))) {
 		(void)ks_fail_at(err, KS_E_BUSY, "/sessionId", "a setup or restore of session %s has not ended", session->id);
-		return ks_error_hint(err, "open the kernel when it has been answered");
+		return ks_error_hint(err, "open it when that has been answered");
 	}
-	if (params->kernel_id && ks_kernel_find(core, params->kernel_id, &ignored))
-		return ks_fail_at(err, KS_E_DUPLICATE_HANDLE, "/kernelId", "kernel %s is open", params->kernel_id);
+	if (spec->id && find(core, spec->id, spec->is_shell))
+		return ks_fail_at(err, KS_E_DUPLICATE_HANDLE, spec->is_shell ? "/shellId" : "/kernelId", "%s %s is open", what, spec->id);
 	if (core->kernel_count == KS_KERNELS_MAX)
-		return ks_fail(err, KS_E_LIMIT, "%d kernels are open; close one", KS_KERNELS_MAX);
-	*ret = ks_plugins_find_language(core->plugins, params->language);
+		return ks_fail(err, KS_E_LIMIT, "%d kernels and shells are open; close one", KS_KERNELS_MAX);
+	return 0;
+}
+
+static int find_language(struct ks_core *core, const char *name, const struct ks_language **ret, struct ks_error *err)
+{
+	*ret = ks_plugins_find_language(core->plugins, name);
 	if (!*ret)
-		return ks_fail_at(err, KS_E_UNKNOWN_LANGUAGE, "/language", "no plugin runs %.64s; plugin/list names the languages",
-				  params->language);
+		return ks_fail_at(err, KS_E_UNKNOWN_LANGUAGE, "/language", "no plugin runs %.64s; plugin/list names the languages", name);
 	if (!((*ret)->api.flags & KERN_CAN_KERNEL)) {
 		(void)ks_fail_at(err, KS_E_UNKNOWN_LANGUAGE, "/language", "%s has no kernels", (*ret)->api.name);
 		return ks_error_hint(err, "initialize lists under capabilities.languages which languages have kernels");
@@ -500,36 +489,39 @@ static int check_open(struct ks_session *session, const struct ks_kernel_open_pa
 	return 0;
 }
 
-int ks_kernel_open(struct ks_session *session, const struct ks_kernel_open_params *params,
+static int fill(struct ks_kernel *kernel, const struct ks_kernel_spec *spec, struct ks_error *err)
+{
+	kernel->params = (struct ks_run_params)KS_RUN_PARAMS_ABSENT;
+	kernel->params.memory_mb = spec->memory_mb;
+	kernel->timeout_ms = spec->timeout_ms != KS_ABSENT ? spec->timeout_ms : kernel->session->timeout_ms;
+	if (spec->id)
+		(void)snprintf(kernel->id, sizeof(kernel->id), "%s", spec->id);
+	else
+		ks_core_make_handle(kernel->core, spec->is_shell ? "shell" : "kernel", kernel->id);
+	kernel->params.cwd = spec->cwd ? strdup(spec->cwd) : NULL;
+	if (ks_pairs_copy(spec->env, &kernel->params.env) < 0 || (spec->cwd && !kernel->params.cwd))
+		return ks_fail(err, KS_E_INTERNAL, "out of memory");
+	return spec->is_shell ? ks_shell_fill(kernel, spec, err) : 0;
+}
+
+int ks_kernel_open(struct ks_session *session, const struct ks_kernel_spec *spec,
 		   void (*opened)(void *arg, struct ks_kernel *kernel, const struct ks_error *err), void *arg, struct ks_kernel **ret,
 		   struct ks_error *err)
 {
-	const struct ks_language *language;
+	const struct ks_language *language = NULL;
 	struct ks_core *core = session->core;
 
-	if (check_open(session, params, &language, err) < 0)
+	if (check_open(session, spec, err) < 0 || (!spec->is_shell && find_language(core, spec->language, &language, err) < 0))
 		return -1;
 	struct ks_kernel *kernel = calloc(1, sizeof(*kernel));
 	if (!kernel)
 		return ks_fail(err, KS_E_INTERNAL, "out of memory");
-	*kernel = (struct ks_kernel){ .core = core, .session = session, .language = language, .opened = opened, .opened_arg = arg,
-				      .next.theirs = { -1, -1 } };
-	kernel->params = (struct ks_run_params)KS_RUN_PARAMS_ABSENT;
-	kernel->params.memory_mb = params->memory_mb;
-	kernel->timeout_ms = params->timeout_ms != KS_ABSENT ? params->timeout_ms : session->timeout_ms;
-	if (params->kernel_id)
-		(void)snprintf(kernel->id, sizeof(kernel->id), "%s", params->kernel_id);
-	else
-		ks_core_make_handle(core, "kernel", kernel->id);
+	*kernel = (struct ks_kernel){ .core = core, .session = session, .language = language, .is_shell = spec->is_shell,
+				      .opened = opened, .opened_arg = arg, .next.theirs = { -1, -1 } };
 	ks_list_init(&kernel->tails);
 	ks_list_append(&core->kernels, &kernel->node);
 	core->kernel_count++;
-	kernel->params.cwd = params->cwd ? strdup(params->cwd) : NULL;
-	if (ks_pairs_copy(&params->env, &kernel->params.env) < 0 || (params->cwd && !kernel->params.cwd)) {
-		forget(kernel);
-		return ks_fail(err, KS_E_INTERNAL, "out of memory");
-	}
-	if (start_host(kernel, err) < 0) {
+	if (fill(kernel, spec, err) < 0 || start_host(kernel, err) < 0) {
 		forget(kernel);
 		return -1;
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/write.h"
+#include "session/kernel.h"
 #include "session/outcome_render.h"
 #include "session/text.h"
 
@@ -284,8 +285,10 @@ static void write_cell(const struct ks_call *call, struct ks_buf *json)
 	static const char *const words[] = { [KS_CELL_DEAD] = "dead", [KS_CELL_OK] = "ok", [KS_CELL_ERROR] = "error",
 					     [KS_CELL_INTERRUPTED] = "interrupted" };
 
-	ks_write_key_string(json, "cellStatus", words[call->cell_status]);
-	ks_write_key_int(json, "executionCount", call->execution);
+	if (!call->kernel->is_shell) {
+		ks_write_key_string(json, "cellStatus", words[call->cell_status]);
+		ks_write_key_int(json, "executionCount", call->execution);
+	}
 	ks_write_key_bool(json, "stateKept", call->cell_status != KS_CELL_DEAD);
 }
 

@@ -23,6 +23,7 @@ CODES = {
     "duplicate_handle": 1101,
     "busy": 1103,
     "kernel_dead": 1104,
+    "shell_dead": 1105,
     "preload_failed": 1405,
     "gone": 1106,
     "image_not_found": 1200,

@@ -634,9 +634,9 @@ static void test_methods(void **state)
 	assert_string_equal(err.text, "run/code needs an id");
 	assert_null(ks_method_for_client("$/cancel", true, &err));
 	assert_int_equal(err.reason, KS_E_INVALID_REQUEST);
-	assert_null(ks_method_for_client("shell/open", true, &err));
+	assert_null(ks_method_for_client("image/pull", true, &err));
 	assert_int_equal(err.reason, KS_E_UNKNOWN_METHOD);
-	assert_string_equal(err.text, "shell/open is not in this build");
+	assert_string_equal(err.text, "image/pull is not in this build");
 	assert_null(ks_method_for_client("run/output", false, &err));
 	assert_int_equal(err.reason, KS_E_UNKNOWN_METHOD);
 	assert_non_null(strstr(err.text, "server only"));

@@ -178,7 +178,7 @@ static void test_exact_lines(void **state)
 	struct world w;
 
 	start(&w, KS_STREAM_LIVE, KS_ENCODING_UTF8, 32768);
-	ks_stream_started(w.stream, "\"id 1\"", "s1", NULL);
+	ks_stream_started(w.stream, "\"id 1\"", "s1", NULL, NULL);
 	feed(&w, KS_STDOUT, "hello\n");
 	feed(&w, KS_STDERR, "oh\x01");
 	feed(&w, KS_STDOUT, "world\n");

@@ -213,7 +213,7 @@ export interface SessionOpenParams {
   mapOwner?: boolean;
   /** Language to the interpreter's path in the image. */
   interpreters?: Record<string, string>;
-  /** Modules that a zygote loads before any code runs. */
+  /** Python modules that are imported before a call comes, in the box that it will have. Their code is trusted as far as the call's own is. session/open answers when the first interpreter has them, or fails with preload_failed. Calls with variables, a directory or input of their own import by themselves. */
   preload?: string[];
   /** Named sets of options, later ones win. */
   profiles?: string[];
@@ -341,6 +341,10 @@ export interface SessionItem {
   image?: string;
   /** Runs of it, waiting ones included. */
   runs?: number;
+  /** Its kernels. */
+  kernels?: number;
+  /** Its shells. */
+  shells?: number;
 }
 
 /** Prepares the session's file system. */
@@ -701,7 +705,7 @@ export interface SessionParams {
   mapOwner?: boolean;
   /** Language to the interpreter's path in the image. */
   interpreters?: Record<string, string>;
-  /** Modules that a zygote loads before any code runs. */
+  /** Python modules that are imported before a call comes, in the box that it will have. Their code is trusted as far as the call's own is. session/open answers when the first interpreter has them, or fails with preload_failed. Calls with variables, a directory or input of their own import by themselves. */
   preload?: string[];
   /** Named sets of options, later ones win. */
   profiles?: string[];
@@ -1181,15 +1185,15 @@ export interface ShellOpenParams {
   shellId?: string;
   /** The session. */
   sessionId: string;
-  /** The shell; absent: bash, else sh. */
+  /** The shell; absent: bash, else sh. Of mode pipes one word: bash, sh, dash or ash, or a path to one of them. */
   argv?: string[];
   /** Commands with results, or a terminal. Default: "pipes". */
   mode?: "pipes" | "pty";
-  /** Of the terminal. Default: 24. 1 to 1000. */
+  /** Of the terminal. Default: 24. 1 to 1000 lines. */
   rows?: number;
-  /** Of the terminal. Default: 80. 1 to 1000. */
+  /** Of the terminal. Default: 80. 1 to 1000 columns. */
   cols?: number;
-  /** Added to the session's environment. */
+  /** Added to the session's environment. TERM of a terminal: xterm-256color. */
   env?: Record<string, string>;
   /** Working directory; absent: the session's. */
   cwd?: string;
@@ -1210,10 +1214,10 @@ export interface ShellRunParams {
   /** The shell. */
   shellId: string;
   /** What a person would type. */
-  command: string;
-  /** What the command reads. */
+  command: Text;
+  /** What the command reads; absent: nothing. */
   stdin?: Text;
-  /** Deadline of each run; absent: the shell's. 1 to 86400000 ms. */
+  /** Deadline: the job is interrupted (SIGINT, and again after 500 ms), after 1 s the shell is killed; absent: the session's. 1 to 86400000 ms. */
   timeoutMs?: number;
   /** As in run/code. Default: "off". */
   stream?: "off" | "live" | "lossless";
@@ -1285,10 +1289,10 @@ export interface ShellWriteParams {
 export interface ShellResizeParams {
   /** The shell. */
   shellId: string;
-  /** Of the terminal. Default: 24. 1 to 1000. */
-  rows?: number;
-  /** Of the terminal. Default: 80. 1 to 1000. */
-  cols?: number;
+  /** Of the terminal. 1 to 1000 lines. */
+  rows: number;
+  /** Of the terminal. 1 to 1000 columns. */
+  cols: number;
   /** Integer or string; $/progress notifications then carry it. */
   progressToken?: number | string;
 }
@@ -1781,6 +1785,10 @@ export interface StatsResult {
   runs?: number;
   /** Runs that wait. */
   queued?: number;
+  /** Open ones. */
+  kernels?: number;
+  /** Open ones. */
+  shells?: number;
   /** Runs so far. */
   runsTotal?: number;
   /** Blobs that live. */

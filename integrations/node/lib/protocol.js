@@ -24,7 +24,7 @@ exports.fields = {
     user: {"type": "string", "minLength": 1, "x-maxBytes": 64},
     mapOwner: {"type": "boolean"},
     interpreters: {"type": "object", "maxProperties": 64, "additionalProperties": {"type": "string", "pattern": "^/", "x-maxBytes": 4349}, "propertyNames": {"minLength": 1, "pattern": "^[a-z][a-z0-9+._-]{0,31}$"}},
-    preload: {"type": "array", "maxItems": 64, "items": {"type": "string", "x-maxBytes": 256}},
+    preload: {"type": "array", "maxItems": 16, "items": {"type": "string", "x-maxBytes": 128}},
     profiles: {"type": "array", "maxItems": 16, "items": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$", "x-maxBytes": 64}},
     capDrop: {"type": "array", "maxItems": 64, "items": {"type": "string", "x-maxBytes": 32}},
     securityProfile: {"type": "string", "minLength": 1, "x-maxBytes": 64},
@@ -131,7 +131,7 @@ exports.fields = {
   ShellRunParams: {
     runId: {"type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9._-]{1,64}$", "x-maxBytes": 64},
     shellId: {"type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9._-]{1,64}$", "x-maxBytes": 64},
-    command: {"type": "string", "minLength": 1, "x-maxBytes": 4194304},
+    command: {"x-maxBytes": 4194304, "ref": "Text"},
     stdin: {"x-maxBytes": 8388608, "ref": "Text"},
     timeoutMs: {"type": "integer", "minimum": 1, "maximum": 86400000},
     stream: {"type": "string", "enum": ["off", "live", "lossless"]},

@@ -90,7 +90,7 @@ RULES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         'user': {'type': 'string', 'minLength': 1, 'x-maxBytes': 64},
         'mapOwner': {'type': 'boolean'},
         'interpreters': {'type': 'object', 'maxProperties': 64},
-        'preload': {'type': 'array', 'maxItems': 64},
+        'preload': {'type': 'array', 'maxItems': 16},
         'profiles': {'type': 'array', 'maxItems': 16},
         'capDrop': {'type': 'array', 'maxItems': 64},
         'securityProfile': {'type': 'string', 'minLength': 1, 'x-maxBytes': 64},
@@ -385,6 +385,8 @@ class SessionItem(TypedDict, total=False):
     workspaceTarget: str
     image: str
     runs: int
+    kernels: int
+    shells: int
 
 
 class SessionSetupResult(TypedDict, total=False):
@@ -946,6 +948,8 @@ class StatsResult(TypedDict, total=False):
     sessions: int
     runs: int
     queued: int
+    kernels: int
+    shells: int
     runsTotal: int
     blobs: int
     blobBytes: int
