@@ -18,6 +18,7 @@
 #include "cli/completion.h"
 #include "cli/doctor.h"
 #include "cli/run.h"
+#include "cli/shell.h"
 #include "mcp/mcp.h"
 #include "proto/schema.h"
 #include "proto/write.h"
@@ -46,6 +47,10 @@ static const char usage[] =
 	"                                    run code in a box; run --help lists the flags\n"
 	"  kern-sidecar exec [FLAGS] -- PROGRAM [ARGUMENTS]\n"
 	"                                    run a program in a box\n"
+	"  kern-sidecar shell [FLAGS] [-- SHELL ARGS...]\n"
+	"                                    a terminal in a box\n"
+	"  kern-sidecar shell --bridge [--env-fd N] [FLAGS] [-- SHELL]\n"
+	"                                    the same for a program that writes commands and markers\n"
 	"  kern-sidecar run --plan [FLAGS]   print the set-up of a box, step by step, and make none\n"
 	"  kern-sidecar snapshot --workspace DIR [FLAGS] FILE.tar.gz\n"
 	"                                    pack a workspace\n"
@@ -406,6 +411,11 @@ int main(int argc, char **argv)
 		ks_program_seal(argv);
 		add_default_plugin_dir();
 		return ks_cli_doctor(argc - 1, argv + 1, argv[0], (size_t)(end - argv[0]), options.plugin_dirs);
+	}
+	if (argc > 1 && strcmp(argv[1], "shell") == 0) {
+		ks_program_seal(argv);
+		add_default_plugin_dir();
+		return ks_cli_shell(argc - 1, argv + 1, argv[0], (size_t)(end - argv[0]), options.plugin_dirs, worker_program());
 	}
 	if (argc > 1 && (strcmp(argv[1], "snapshot") == 0 || strcmp(argv[1], "restore") == 0)) {
 		ks_program_seal(argv);

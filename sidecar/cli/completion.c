@@ -6,7 +6,7 @@
 #include "cli/run_words.h"
 #include "proto/field.h"
 
-#define COMMANDS "run exec doctor snapshot restore completion"
+#define COMMANDS "run exec shell doctor snapshot restore completion"
 #define OPTIONS "--stdio --mcp --print-schema --version --json --help --log-file --log-level --plugin-dir"
 
 static bool is_flag(const struct ks_field *field)

@@ -124,3 +124,28 @@ void ks_cli_complain(const struct ks_error *err)
 	(void)fprintf(stderr, "kern-sidecar: %s%s%s%s%s\n", err->pointer, err->pointer[0] ? ": " : "", err->text, err->hint[0] ? "; " : "",
 		      err->hint);
 }
+
+int ks_flags_workspace(int argc, char **argv, char **ret, struct ks_error *err)
+{
+	static const char flag[] = "--workspace";
+	const size_t len = sizeof(flag) - 1;
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		const bool joined = strncmp(argv[i], flag, len) == 0 && argv[i][len] == '=';
+		if (!joined && (strcmp(argv[i], flag) != 0 || i + 1 >= argc))
+			continue;
+		const char *path = joined ? argv[i] + len + 1 : argv[i + 1];
+		if (path[0] == '/')
+			return 0;
+		KS_AUTOFREE char *absolute = realpath(path, NULL);
+		if (!absolute)
+			return ks_fail_errno(err, KS_E_NOT_FOUND, errno, "--workspace: %.200s", path);
+		if (asprintf(ret, "%s%s", joined ? "--workspace=" : "", absolute) < 0) {
+			*ret = NULL;
+			return ks_fail(err, KS_E_INTERNAL, "out of memory");
+		}
+		argv[joined ? i : i + 1] = *ret;
+		return 0;
+	}
+	return 0;
+}

@@ -126,39 +126,13 @@ static int take_argv(struct ks_run_words *words, int argc, char **argv, int at, 
 	return 0;
 }
 
-/* --workspace as a person writes it; the contract takes absolute paths only. `*ret` is malloc'ed, or NULL when there is nothing to do. */
-static int absolute_workspace(int argc, char **argv, char **ret, struct ks_error *err)
-{
-	static const char flag[] = "--workspace";
-	const size_t len = sizeof(flag) - 1;
-
-	for (int i = 1; i < argc && strncmp(argv[i], "--", 2) == 0 && argv[i][2]; i++) {
-		const bool joined = strncmp(argv[i], flag, len) == 0 && argv[i][len] == '=';
-		if (!joined && (strcmp(argv[i], flag) != 0 || i + 1 >= argc))
-			continue;
-		const char *path = joined ? argv[i] + len + 1 : argv[i + 1];
-		if (path[0] == '/')
-			return 0;
-		KS_AUTOFREE char *absolute = realpath(path, NULL);
-		if (!absolute)
-			return ks_fail_errno(err, KS_E_NOT_FOUND, errno, "--workspace: %.200s", path);
-		if (asprintf(ret, "%s%s", joined ? "--workspace=" : "", absolute) < 0) {
-			*ret = NULL;
-			return ks_fail(err, KS_E_INTERNAL, "out of memory");
-		}
-		argv[joined ? i : i + 1] = *ret;
-		return 0;
-	}
-	return 0;
-}
-
 int ks_run_words_parse(int argc, char **argv, struct ks_run_words *words, struct ks_error *err)
 {
 	const struct ks_schema schema = schema_of_words();
 	KS_AUTOFREE char *workspace = NULL;
 	int at = 1;
 
-	if (absolute_workspace(argc, argv, &workspace, err) < 0 || ks_flags_parse(&schema, argc, argv, &at, words, err) < 0)
+	if (ks_flags_workspace(argc, argv, &workspace, err) < 0 || ks_flags_parse(&schema, argc, argv, &at, words, err) < 0)
 		return -1;
 	words->params = (struct ks_run_params)KS_RUN_PARAMS_ABSENT;
 	if (words->plan)

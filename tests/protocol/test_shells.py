@@ -1,6 +1,7 @@
 """shell/*: a shell that keeps its state: commands whose end is known, and terminals."""
 
 import base64
+import os
 import time
 
 import pytest
@@ -29,7 +30,7 @@ class Shell:
 
     def out(self):
         """All that came outside of commands."""
-        found = [n["params"] for n in self.client.notifications if n["method"] == "shell/output" and n["params"]["shellId"] == self.id]
+        found = [n["params"] for n in self.client.notifications.copy() if n["method"] == "shell/output" and n["params"]["shellId"] == self.id]
         return b"".join(n["text"].encode() if "text" in n else base64.b64decode(n["base64"]) for n in found).decode("utf-8", "replace")
 
     def sees(self, text, count=1):
@@ -37,7 +38,7 @@ class Shell:
 
     def exited(self):
         def found():
-            return [n["params"] for n in self.client.notifications if n["method"] == "shell/exited" and n["params"]["shellId"] == self.id]
+            return [n["params"] for n in self.client.notifications.copy() if n["method"] == "shell/exited" and n["params"]["shellId"] == self.id]
         self.client.wait_for(found, "shell/exited")
         (one,) = found()
         return one["exitCode"], one.get("signal")
@@ -152,6 +153,26 @@ def test_many_in_one_session(client):
     client.call("session/close", {"sessionId": session})
     assert future.result()["stateKept"] is False
     assert client.call("stats/get", {})["shells"] == 0
+
+
+def test_two_hundred_leave_nothing(client):
+    """Sessions with a shell at work, closed in every order; what is left at the end is looked for by the fixture."""
+    descriptors = f"/proc/{client.process.pid}/fd"
+    count = None
+    for n in range(200):
+        shell = Shell(client, mode="pty" if n % 4 == 0 else "pipes")
+        if n % 4 == 1:
+            shell.start("sleep 600 & sleep 600")
+        elif n % 4:
+            done(shell.run("echo x"), "x\n")
+        if n % 2:
+            shell.call("close")
+        client.call("session/close", {"sessionId": shell.session})
+        if n == 20:
+            count = len(os.listdir(descriptors))
+    stats = client.call("stats/get", {})
+    assert (stats["shells"], stats["sessions"], stats["boxes"], stats["boxesLeaked"]) == (0, 0, 0, 0)
+    client.wait_for(lambda: len(os.listdir(descriptors)) <= count + 2, "descriptors to be closed")
 
 
 def test_bad_requests(client):
