@@ -27,6 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "end.h"
 #include "frame.h"
 
 /* "$__kern"0 to "$__kern"5 in a shell's lines */
@@ -297,14 +298,7 @@ static void end_as(int status)
 {
 	while (pass_frame())
 		;
-	if (WIFSIGNALED(status)) {
-		sigset_t all;
-		(void)sigemptyset(&all);
-		(void)signal(WTERMSIG(status), SIG_DFL);
-		(void)sigprocmask(SIG_SETMASK, &all, NULL);
-		(void)kill(getpid(), WTERMSIG(status));
-	}
-	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+	end_with(status);
 }
 
 static void from_signals(void)

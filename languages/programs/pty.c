@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "end.h"
 #include "frame.h"
 
 struct pump {
@@ -107,14 +108,7 @@ static void end_as(int status)
 			empty(&pty.out);
 		}
 	} while (fill(&pty.out) && pty.out.len > 0);
-	if (WIFSIGNALED(status)) {
-		sigset_t all;
-		(void)sigemptyset(&all);
-		(void)signal(WTERMSIG(status), SIG_DFL);
-		(void)sigprocmask(SIG_SETMASK, &all, NULL);
-		(void)kill(getpid(), WTERMSIG(status));
-	}
-	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+	end_with(status);
 }
 
 static void from_signals(void)

@@ -208,7 +208,7 @@ def test_a_terminal(spawn):
 
     sees(b"bash-")
     assert termios.tcgetattr(slave)[3] & (termios.ECHO | termios.ICANON | termios.ISIG) == 0  # raw
-    os.write(master, b"stty size; echo be''gin; trap 'stty size' WINCH\r")
+    os.write(master, b"trap 'stty size' WINCH; stty size; echo be''gin\r")
     sees(b"33 99\r\n")
     sees(b"begin\r\n")
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 20, 0, 0))
@@ -217,7 +217,7 @@ def test_a_terminal(spawn):
     os.write(master, b"sh -c 'echo sle\\eping; exec sleep 60'\r")
     sees(b"sleeping\r\n")
     os.write(master, b"\x03")
-    sees(b"^C")
+    sees(b"^C\r\n")
     os.write(master, b"exit 7\r")
     assert process.wait(timeout=20) == 7
     assert termios.tcgetattr(slave) == before

@@ -151,7 +151,7 @@ def test_many_in_one_session(client):
     refused(client.fail("session/setup", {"sessionId": session, "command": "true"}), "busy", "/sessionId")
     future = shells[0].start("sleep 60")
     client.call("session/close", {"sessionId": session})
-    assert future.result()["stateKept"] is False
+    assert future.result()["fault"]["type"] == "cancelled"
     assert client.call("stats/get", {})["shells"] == 0
 
 
