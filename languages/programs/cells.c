@@ -39,7 +39,7 @@ enum { CELL_STDIN = 240, CELL_STDOUT, CELL_STDERR, CELL_CODE, SHELL_SCRIPT, SHEL
 
 static struct {
 	int host, results, to, from, signals; /* to, from: words */
-	const char *dir; /* of a shell, else NULL */
+	const char *dir, *source; /* of a shell, else NULL: where links to its cells lie, and its command for one */
 	pid_t child;
 	int cell_fds[CELL_FDS];
 	char link[LINE_MAX_BYTES];
@@ -172,7 +172,7 @@ static size_t shell_lines(const char *name, char *line, size_t size)
 	if (symlink(code, cells.link) < 0) /* the name is taken */
 		cells.link[0] = '\0';
 	return (size_t)snprintf(line, size,
-				"\\__kern_begin %u\n\\. '%s' <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n\\__kern_end \"$?\"\n", cells.cell,
+				"\\__kern_begin %u\n\\%s '%s' <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n\\__kern_end \"$?\"\n", cells.cell, cells.source,
 				cells.link[0] ? cells.link : code);
 }
 
@@ -347,7 +347,7 @@ static void make_pipes(void)
 static void start(char **argv)
 {
 	int results[2], words[2] = { -1, -1 };
-	const char *const setup = argv[1];
+	const char *const setup = argv[1], *suffix = strrchr(setup, '.');
 	char line[LINE_MAX_BYTES];
 	sigset_t set, old;
 
@@ -358,6 +358,7 @@ static void start(char **argv)
 		die("signalfd");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, results) < 0)
 		die("socketpair");
+	cells.source = suffix && strcmp(suffix, ".bash") == 0 ? "builtin ." : "."; /* no function of bash comes before either */
 	if (cells.dir)
 		make_pipes();
 	else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, words) < 0)

@@ -162,6 +162,71 @@ class Ours:
         return took
 
 
+class BareShell:
+    """A local bash on pipes: a command, and a line with its status."""
+
+    def __init__(self, argv=("bash",)):
+        self.process = subprocess.Popen(argv, env=ENV, cwd="/", stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, bufsize=0)
+
+    def run(self, marker=b"__LC_SHELL_DONE__" + b"0" * 32):
+        begin = time.perf_counter()
+        self.process.stdin.write(b"echo 1\nprintf '" + marker + b" %s\\n' $?\n")
+        self.check(b"1\n")
+        self.check(marker + b" 0\n")
+        return (time.perf_counter() - begin) * 1000
+
+    def check(self, expected):
+        line = self.process.stdout.readline()
+        if line != expected:
+            raise RuntimeError(f"{line!r} instead of {expected!r}")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def shell_rows(ours, program):
+    """A round trip of a shell that is there, and the first one of a new shell."""
+    client, session = ours.client, ours.sessions["template"]
+    shell = client.call("shell/open", {"sessionId": session})["shellId"]
+    kernel = client.call("kernel/open", {"sessionId": session, "language": "python"})["kernelId"]
+    bare, bridge = BareShell(), BareShell((program, "shell", "--bridge"))
+
+    def call(method, handle, **params):
+        begin = time.perf_counter()
+        return ours.check(begin, client.call(method, {**handle, **params}), b"1\n")
+
+    def first():
+        begin = time.perf_counter()
+        one = client.call("shell/open", {"sessionId": session})
+        call("shell/run", one, command="echo 1")
+        took = (time.perf_counter() - begin) * 1000
+        client.call("shell/close", one)
+        return took
+
+    def first_bare(argv):
+        begin = time.perf_counter()
+        one = BareShell(argv)
+        one.run()
+        took = (time.perf_counter() - begin) * 1000
+        one.close()
+        return took
+
+    return {
+        "round trip": {
+            "kern-sidecar shell": lambda: call("shell/run", {"shellId": shell}, command="echo 1"),
+            "kern-sidecar bridge": bridge.run,
+            "kern-sidecar python cell": lambda: call("kernel/run", {"kernelId": kernel}, code="print(1)"),
+            "bare": bare.run,
+        },
+        "a shell's first": {
+            "kern-sidecar shell": first,
+            "kern-sidecar bridge": lambda: first_bare((program, "shell", "--bridge")),
+            "bare": lambda: first_bare(("bash",)),
+        },
+    }
+
+
 def processes(argv, expected, count):
     begin = time.perf_counter()
     running = [
@@ -219,6 +284,7 @@ def make_rows(options, scratch):
         except Exception as problem:  # not installed, or not able to run here: said, never fatal
             if name == "true":
                 missing.append(f"kern-sandbox ({type(problem).__name__})")
+    rows.update(shell_rows(ours, options.program))
     work, expected = WORK["python"]
     for count in (16, 100):
         block = rows[f"{count} python at once"] = {}

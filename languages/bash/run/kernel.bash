@@ -17,28 +17,28 @@ __kern_unwind() {
 
 readonly __kern __kern_trap
 
-# In POSIX mode `unset` is itself whatever functions there are: behind this `builtin` is, too, and all that goes through it.
+# Behind a cell: are builtin and printf themselves? Else a function has taken the place of the one, or printf is switched off. In POSIX mode
+# `unset` is itself whatever functions there are: behind it `builtin` is, too, and all that goes through it.
 __kern_own() {
+	__kern_sure=''
+	builtin printf -v __kern_sure yes
+	[[ $__kern_sure != yes ]] || builtin return 0
 	if [[ :$SHELLOPTS: == *:posix:* ]]; then
-		unset -f builtin .
+		unset -f builtin
 	else
 		POSIXLY_CORRECT=1
-		unset -f builtin .
+		unset -f builtin
 		unset POSIXLY_CORRECT
-		__kern_restore "$BASHOPTS" expand_aliases inherit_errexit interactive_comments shift_verbose # as they were
+		__kern_restore ":$BASHOPTS:" # as they were
 	fi
 }
 
-# BASHOPTS OPTION...: those that the mode has changed. No variables: the code may have made them read-only.
+# BASHOPTS: those that the mode has changed.
 __kern_restore() {
-	while [[ $# -gt 1 ]]; do
-		if [[ :$1: == *:$2:* ]]; then
-			builtin shopt -s "$2"
-		else
-			builtin shopt -u "$2"
-		fi
-		builtin set -- "$1" "${@:3}"
-	done
+	[[ $1 == *:inherit_errexit:* ]] || builtin shopt -u inherit_errexit
+	[[ $1 == *:interactive_comments:* ]] || builtin shopt -u interactive_comments
+	[[ $1 != *:expand_aliases:* ]] || builtin shopt -s expand_aliases
+	[[ $1 != *:shift_verbose:* ]] || builtin shopt -s shift_verbose
 }
 
 __kern_say() {
@@ -46,7 +46,6 @@ __kern_say() {
 }
 
 __kern_begin() { # NUMBER
-	__kern_own
 	KERN_RESULT_CALL=$1 __kern_hit=''
 	builtin trap "$__kern_trap" INT
 	__kern_at=1
