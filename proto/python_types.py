@@ -10,6 +10,7 @@ CHECKED = (
     "KernelOpenParams",
     "KernelRunParams",
     "SessionSetupParams",
+    "RenderOptions",
 )
 RULES = (
     "type",

@@ -28,6 +28,7 @@ class CallOptions(TypedDict, total=False):
     * `memory_mb`, `cpus`, `pids`, `max_output_bytes`: limits of this call
     * `track_files`: report changed files
     * `merge`: stderr goes into `stdout`, in the order in which it was written
+    * `render`: `result.rendered` is then text of at most so many characters (500 to 262144) that is safe to show a model
     * `on_stdout`, `on_stderr`: get pieces of output as bytes while the code runs; None switches the sandbox's own off. A
       slow function misses pieces, and its exceptions are logged; `result.stdout` has everything up to `max_output_bytes`
     """
@@ -42,6 +43,7 @@ class CallOptions(TypedDict, total=False):
     max_output_bytes: Optional[int]
     track_files: Optional[bool]
     merge: Optional[bool]
+    render: Optional[int]
     on_stdout: Union[Callback, None, Inherit]
     on_stderr: Union[Callback, None, Inherit]
 
@@ -334,6 +336,8 @@ def call_params(options: CallOptions, message: str) -> Dict[str, Any]:
         params["cpusMilli"] = check.thousandths("cpus", given["cpus"])
     if "env" in given:
         params["env"] = check.env("env", given["env"])
+    if "render" in given:
+        params["render"] = {"maxChars": check.field("render", given["render"], "RenderOptions", "maxChars")}
     return params
 
 

@@ -184,6 +184,9 @@ RULES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         'stream': {'type': 'string', 'enum': ['off', 'live', 'lossless']},
         'progressToken': {'type': ['integer', 'string']},
     },
+    'RenderOptions': {
+        'maxChars': {'type': 'integer', 'minimum': 500, 'maximum': 262144},
+    },
 }
 # field -> its default, as the sidecar has it
 SESSION_DEFAULTS: Mapping[str, Any] = {

@@ -155,7 +155,7 @@ def whole(connection: Connection, message: Dict[str, Any]) -> "Operation[Dict[st
     for name in ("runtimeNotes", "files", "results", "error"):
         if is_blob(message.get(name)):
             message[name] = yield from listed(connection, message[name])
-    for name in ("stdout", "stderr"):
+    for name in ("stdout", "stderr", "rendered"):
         yield from _resolve(connection, message, name)
     for result in message["results"]:
         for mime in result["data"]:
@@ -166,7 +166,7 @@ def whole(connection: Connection, message: Dict[str, Any]) -> "Operation[Dict[st
 
 
 def _resolve(connection: Connection, holder: Dict[str, Any], name: str) -> "Operation[None]":
-    if is_blob(holder[name]):
+    if is_blob(holder.get(name)):
         data = yield from bytes_of(connection, holder[name])
         holder[name] = {"base64": base64.b64encode(data).decode()}
 

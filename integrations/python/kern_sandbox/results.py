@@ -175,6 +175,7 @@ class ExecutionResult:
     execution_count: Optional[int] = None
     state_kept: Optional[bool] = None
     cached: Optional[bool] = None
+    rendered: Optional[str] = None
 
     @property
     def success(self) -> bool:
@@ -253,6 +254,7 @@ def result_of(message: Mapping[str, Any], image: str) -> ExecutionResult:
         execution_count=message.get("executionCount"),
         state_kept=message.get("stateKept"),
         cached=message.get("cached"),
+        rendered=text_of(message["rendered"]) if "rendered" in message else None,
     )
 
 

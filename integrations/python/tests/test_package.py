@@ -1,6 +1,7 @@
 """The wheel in a fresh environment, with its own sidecar and nothing else; and what the sdist holds."""
 
 import glob
+import json
 import os
 import subprocess
 import sys
@@ -83,6 +84,21 @@ def test_kern_mcp_becomes_the_sidecar(installed, tmp_path):
         assert (ran.stdout, ran.returncode) == ("--mcp --x\n", 0)
         ran = subprocess.run(command, env={**env, "KERN_SIDECAR": "/nowhere"}, capture_output=True, text=True, timeout=60)
         assert ran.returncode == 1 and ran.stderr.startswith("kern-mcp: KERN_SIDECAR names '/nowhere'")
+
+
+def test_the_mcp_server_of_the_wheel_answers(installed):
+    request = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+    request += '"clientInfo":{"name":"t","version":"1"}}}\n'
+    env = clean_environment(PATH="/usr/bin:/bin")
+    server = subprocess.Popen(
+        [os.path.join(installed, "kern-mcp")], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    server.stdin.write(request)
+    server.stdin.flush()
+    reply = json.loads(server.stdout.readline())
+    server.stdin.close()
+    assert server.wait(30) == 0
+    assert reply["id"] == 1 and reply["result"]["protocolVersion"] == "2025-06-18"
 
 
 def test_what_is_in_the_archives():

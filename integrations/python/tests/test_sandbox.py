@@ -318,3 +318,13 @@ def test_a_large_figure_comes_as_bytes(box):
     result = box.run_code(code)
     assert result.results, result.stderr
     assert len(result.results[0].png) > 2_000_000 and result.results[0].png.startswith(b"\x89PNG")
+
+
+def test_text_for_a_model(box):
+    result = box.run_code("print('\\x1b[31mred\\x1b[0m')\n1 / 0", render=500)
+    assert "red" in result.rendered and "\x1b" not in result.rendered and "ZeroDivisionError" in result.rendered
+    assert len(box.run_code("print('x' * 10000)", render=500).rendered) <= 500
+    for wrong in (499, 262145, "500"):
+        with pytest.raises(kern.SandboxError, match="render"):
+            box.run_code("1", render=wrong)
+    assert box.run_code("1").rendered is None
