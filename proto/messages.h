@@ -160,6 +160,7 @@ struct ks_initialize_params {
 	int64_t max_line_bytes;		    /* capabilities.maxLineBytes */
 	bool credits;			    /* capabilities.credits */
 	int64_t runs, queued;		    /* limits.runs, limits.queued */
+	int64_t fleet_memory_mb, fleet_pids; /* limits.memoryMb, limits.pids */
 };
 
 /* A path is text, or bytes when it is not UTF-8: exactly one of the two, unless `path` has a default. */

@@ -56,6 +56,9 @@ static const struct ks_field client_limit_fields[] = {
 	{ KS_INT("runs", T, runs), .min = 1, .max = 256, .fallback = "64", .text = "Runs at the same time." },
 	{ KS_INT("queued", T, queued), .min = 0, .max = 65536, .fallback = "1024",
 	  .text = "Runs that may wait for a place." },
+	{ KS_INT("memoryMb", T, fleet_memory_mb), .min = 16, .max = KS_MAX_MEMORY_MB, .unit = "MiB",
+	  .text = "Memory of all boxes together, beside the cap of each; the largest process is killed at it. Refused where the kernel cannot hold it." },
+	{ KS_INT("pids", T, fleet_pids), .min = 8, .max = KS_MAX_PIDS, .text = "Processes of all boxes together." },
 };
 static KS_TABLE(client_limits, "ClientLimits", client_limit_fields, .text = "Limits that the client chooses.");
 

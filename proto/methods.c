@@ -54,7 +54,7 @@
 
 static const struct ks_method methods[] = {
 	CALL("initialize", &ks_initialize_params, &ks_initialize_result, CONTROL, NOW,
-	     ERRORS(KS_E_UNSUPPORTED_PROTOCOL), .before_initialize = true,
+	     ERRORS(KS_E_UNSUPPORTED_PROTOCOL, KS_E_LIMITS_UNENFORCED, KS_E_HOST_UNSUPPORTED), .before_initialize = true,
 	     .text = "The first request: versions, capabilities and limits."),
 	TELL("initialized", &ks_no_fields, NOW, .text = "Accepted and ignored."),
 	CALL("ping", &ks_no_params, &ks_nothing, CONTROL, NOW, NO_ERRORS, .before_initialize = true,

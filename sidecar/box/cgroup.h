@@ -53,6 +53,9 @@ struct ks_cgroup_status {
  * Sweeps what dead owners left. */
 int ks_cgroups_open(const struct ks_cgroups_config *config, struct ks_cgroups **ret, struct ks_error *err);
 const struct ks_cgroup_status *ks_cgroups_status(const struct ks_cgroups *cgroups);
+/* What all boxes together may have; 0 = no limit. Only where the kernel holds it: -1 with err (limits_unenforced) otherwise. On v2 the
+ * sidecar's own processes count, too. */
+int ks_cgroups_limit_all(struct ks_cgroups *cgroups, int64_t memory_bytes, int64_t pids, struct ks_error *err);
 /* Removes everything of ours; all boxes must be gone. NULL is fine. Leaves that are still taken are freed, too. */
 void ks_cgroups_close(struct ks_cgroups *cgroups);
 

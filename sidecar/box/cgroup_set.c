@@ -88,6 +88,44 @@ int ks_cgroup_open_own(const struct ks_cgroups_config *config, const char *path,
 	return 0;
 }
 
+static int limit_set(const struct ks_cgroups *cgroups, enum ks_limit_kind kind, enum ks_leaf_file file, int64_t value, struct ks_error *err)
+{
+	char text[32], found[64];
+	const char *name = NULL;
+	int rc = -ENOENT;
+
+	(void)snprintf(text, sizeof(text), "%lld", (long long)value);
+	for (int i = 0; i < cgroups->place_count; i++) {
+		const struct ks_place *place = &cgroups->places[i];
+		if (!(place->functions & KS_FN(kind)))
+			continue;
+		name = place->ops->files[file].name;
+		rc = ks_cgroup_write_at(place->set_fd, name, text);
+		if (rc == 0)
+			rc = ks_cgroup_read_at(place->set_fd, name, found, sizeof(found));
+		if (rc >= 0 && ks_cgroup_value(found) != value)
+			rc = -EIO;
+		/* where swap is accounted for, memory alone would be no limit; v2 has it in a file of its own, which is to say 0 */
+		if (rc >= 0 && file == KS_F_MEMORY_MAX)
+			(void)ks_cgroup_write_at(place->set_fd, place->ops->files[KS_F_MEMORY_SWAP].name,
+						 place->ops == &ks_cgroup_v2 ? "0" : text);
+	}
+	if (rc >= 0)
+		return 0;
+	(void)ks_fail(err, KS_E_LIMITS_UNENFORCED, "the kernel does not hold a limit of all boxes together here: %s",
+		      name ? strerrordesc_np(-rc) : cgroups->status.reason[kind]);
+	return ks_error_hint(err, "host/doctor names the cure for this host; or limit each session");
+}
+
+int ks_cgroups_limit_all(struct ks_cgroups *cgroups, int64_t memory_bytes, int64_t pids, struct ks_error *err)
+{
+	if (memory_bytes > 0 && limit_set(cgroups, KS_LIMIT_MEMORY, KS_F_MEMORY_MAX, ks_memory_page_floor(memory_bytes), err) < 0)
+		return ks_error_at(err, "/limits/memoryMb");
+	if (pids > 0 && limit_set(cgroups, KS_LIMIT_PIDS, KS_F_PIDS_MAX, pids, err) < 0)
+		return ks_error_at(err, "/limits/pids");
+	return 0;
+}
+
 /* Between mkdir and flock a sweep of another sidecar may take it for a dead one's and remove it: then again. */
 int ks_cgroup_make_set(struct ks_cgroups *cgroups, struct ks_place *place)
 {

@@ -260,6 +260,11 @@ const struct ks_cgroup_status *ks_engine_limits(const struct ks_engine *engine)
 	return &engine->limits;
 }
 
+int ks_engine_limit_all(struct ks_engine *engine, int64_t memory_bytes, int64_t pids, struct ks_error *err)
+{
+	return ks_cgroups_limit_all(engine->cgroups, memory_bytes, pids, err);
+}
+
 const struct ks_filter *ks_engine_filters(struct ks_engine *engine, bool untrusted, struct ks_error *err)
 {
 	const bool polled = engine->limits.enforced[KS_LIMIT_MEMORY] != KS_ENFORCED_KERNEL;

@@ -29,6 +29,8 @@ bool ks_engine_is_root(const struct ks_engine *engine);
 /* Like ks_cgroups_status(), but pids are always held by the kernel: where there is no cgroup for them by RLIMIT_NPROC, in a user
  * namespace of each box's own. Refused forks are not counted then. */
 const struct ks_cgroup_status *ks_engine_limits(const struct ks_engine *engine);
+/* See ks_cgroups_limit_all(). */
+int ks_engine_limit_all(struct ks_engine *engine, int64_t memory_bytes, int64_t pids, struct ks_error *err);
 /* The two filters of a template, as a plan carries them. NULL with err. */
 const struct ks_filter *ks_engine_filters(struct ks_engine *engine, bool untrusted, struct ks_error *err);
 /* Does every box make a user namespace of its own? See ks_engine_limits(). */

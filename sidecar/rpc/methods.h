@@ -22,6 +22,9 @@ typedef void ks_welcome_fn(void *arg, enum ks_welcome part, struct ks_buf *membe
 
 /* initialize, initialized, ping, rpc/schema (a blob of `blobs` when it does not fit a line). */
 void ks_methods_base(struct ks_server *server, struct ks_blobs *blobs);
+/* What `initialize` asks for and only the application can do; -1 with err refuses it. */
+typedef int ks_check_fn(void *arg, const struct ks_initialize_params *wanted, struct ks_error *err);
+void ks_server_set_check(struct ks_server *server, ks_check_fn *fn, void *arg);
 void ks_server_set_welcome(struct ks_server *server, ks_welcome_fn *fn, void *arg);
 /* Defaults before `initialize`. */
 const struct ks_limits *ks_server_limits(const struct ks_server *server);

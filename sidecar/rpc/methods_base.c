@@ -14,6 +14,12 @@ void ks_server_set_welcome(struct ks_server *server, ks_welcome_fn *fn, void *ar
 	server->welcome_arg = arg;
 }
 
+void ks_server_set_check(struct ks_server *server, ks_check_fn *fn, void *arg)
+{
+	server->check = fn;
+	server->check_arg = arg;
+}
+
 static void welcome(const struct ks_server *server, enum ks_welcome part, struct ks_buf *json)
 {
 	if (server->welcome)
@@ -66,9 +72,14 @@ static void initialize(void *arg, struct ks_request *request, const void *params
 	struct ks_server *server = arg;
 	const struct ks_initialize_params *wanted = params;
 	struct ks_buf json = { 0 };
+	struct ks_error err;
 
 	if (wanted->protocol_version != KS_PROTOCOL_VERSION) {
 		refuse_version(request, wanted->protocol_version);
+		return;
+	}
+	if (server->check && server->check(server->check_arg, wanted, &err) < 0) {
+		ks_reply_error(request, &err);
 		return;
 	}
 	server->max_line = server->streams.max_line = (size_t)wanted->max_line_bytes;

@@ -167,6 +167,21 @@ static void write_host(struct ks_buf *json, const struct ks_core *core)
 	ks_write_close(json, '}');
 }
 
+static int prepare(void *arg, const struct ks_initialize_params *wanted, struct ks_error *err)
+{
+	struct ks_app *app = arg;
+	const int64_t memory = wanted->fleet_memory_mb != KS_ABSENT ? wanted->fleet_memory_mb << 20 : 0;
+	const int64_t pids = wanted->fleet_pids != KS_ABSENT ? wanted->fleet_pids : 0;
+
+	if (memory == 0 && pids == 0)
+		return 0;
+	if (!app->core->engine) {
+		*err = app->core->engine_error;
+		return -1;
+	}
+	return ks_engine_limit_all(app->core->engine, memory, pids, err);
+}
+
 static void welcome(void *arg, enum ks_welcome part, struct ks_buf *json)
 {
 	static const char *const features[] = { "run", "streams", "blobs", "files", "archives", "progress", "doctor", "kernels", "input", "shells" };
@@ -237,6 +252,7 @@ static void session_closed(void *arg, const char *session_id, const char *reason
 
 void ks_methods_info(struct ks_app *app)
 {
+	ks_server_set_check(app->server, prepare, app);
 	ks_server_set_welcome(app->server, welcome, app);
 	app->core->session_closed = session_closed;
 	app->core->session_closed_arg = app;

@@ -78,6 +78,8 @@ struct ks_server {
 	struct ks_limits limits;
 	ks_welcome_fn *welcome;
 	void *welcome_arg;
+	ks_check_fn *check;
+	void *check_arg;
 	struct ks_blobs *blobs;
 	const struct ks_face *face;
 	void *face_arg;

@@ -311,3 +311,31 @@ def test_timeout_beats_oom(client):
         "sh", "-c", 'python3 -c "$0"; sleep 1000', HOG.format(mib=400), sessionId=session, timeoutMs=6000
     )
     assert result["fault"]["type"] == "timeout" or effective["memoryMb"]["enforced"] == "polled"
+
+
+# -- all boxes together
+
+
+def test_limits_of_all_boxes_together(sidecar, client):
+    """At, below and above: what each may have alone is more than all may have together."""
+    held = client.welcome["host"]["memory"] == "kernel"
+    for limits, path in (({"memoryMb": 200}, "/limits/memoryMb"), ({"pids": 40}, "/limits/pids")):
+        other = sidecar(initialize=False)
+        message = {"protocolVersion": 1, "client": {"name": "t", "version": "1"}, "limits": limits}
+        if not held:
+            error = other.fail("initialize", message)
+            assert (error.reason, error.data["path"]) == ("limits_unenforced", path)
+            continue
+        other.initialize(limits=limits)
+        if "pids" in limits:
+            session = other.open(pids=100, start="template")
+            forks = "import os, signal, sys\nn = 0\ntry:\n    while n < 60:\n        if os.fork() == 0: signal.pause()\n        n += 1\nexcept OSError: pass\nprint(n)"
+            first = other.run("/usr/bin/python3", "-c", forks, sessionId=session)
+            assert 20 < int(first["stdout"]) < 40 and first["usage"]["pidsRefused"] >= 0, first
+            continue
+        session = other.open(memoryMb=512, start="template")
+        plain(other.run("/usr/bin/python3", "-c", HOG.format(mib=100), sessionId=session), "alive\n")
+        result = other.run("/usr/bin/python3", "-c", HOG.format(mib=300), sessionId=session)
+        found = fault(result, "oom")
+        assert found.get("limit") is None and "outside" in found["message"], found
+        plain(other.run("echo", "next", sessionId=session), "next\n")

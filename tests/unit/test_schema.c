@@ -74,8 +74,6 @@ static void test_fields(void **state)
 	check_json(property("SessionOpenParams", "box"),
 		   "{\"description\":\"A box for each call, or one that stays.\",\"type\":\"string\",\"enum\":[\"fresh\","
 		   "\"resident\"],\"default\":\"fresh\",\"x-unsupportedValues\":[\"resident\"],\"x-flag\":\"--box\"}");
-	check_json(property("KernelRunParams", "allowInput"),
-		   "{\"description\":\"The cell may ask for input.\",\"type\":\"boolean\",\"default\":false,\"x-onlyDefault\":true}");
 	check_json(property("SessionOpenParams", "profiles"),
 		   "{\"description\":\"Named sets of options, later ones win.\",\"type\":\"array\",\"maxItems\":16,"
 		   "\"items\":{\"type\":\"string\",\"maxLength\":64,\"x-maxBytes\":64,\"pattern\":\"^[A-Za-z0-9._-]{1,64}$\"},"
