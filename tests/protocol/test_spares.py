@@ -9,7 +9,7 @@ import pytest
 import leftovers
 from expect import refused
 
-CALLS = int(os.environ.get("KERN_ENDURANCE_CALLS", "3000"))  # 10000 takes 15 s
+CALLS = int(os.environ.get("KERN_ENDURANCE_CALLS", "1500"))  # 10000 takes 50 s
 WAYS = ("cold", "template", "spare", "zygote")
 LANGUAGES = [language for language, program in (("python", "/usr/bin/python3"), ("node", "/usr/bin/node")) if os.path.exists(program)]
 VOLATILE = ("runId", "sessionId", "durationMs", "durationUs", "usage", "start")
@@ -230,11 +230,11 @@ def test_thousands_of_calls_on_boxes_made_ahead(sidecar):
         processes = leftovers.descendants(client.pid)
         return len(processes), leftovers.fd_count(client.pid), leftovers.mount_count(client.pid), client.call("stats/get")["boxes"]
 
-    some(500)
+    some(300)
     time.sleep(0.5)
-    before, memory, first = counts(), leftovers.rss_kib(client.pid), some(500)
-    some(CALLS - 1500)
-    last = some(500)
+    before, memory, first = counts(), leftovers.rss_kib(client.pid), some(300)
+    some(CALLS - 900)
+    last = some(300)
     client.wait_for(lambda: counts() <= before, "as many processes, descriptors, mounts and boxes as before", 30)
     assert leftovers.rss_kib(client.pid) <= memory + 1024
     assert last < 3 * first + 1
