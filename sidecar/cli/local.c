@@ -26,7 +26,8 @@ int ks_local_open(struct ks_local *local, char *arguments, size_t arguments_len,
 	struct ks_core_config core = { .loop = &local->loop,
 				       .engine_error = &local->engine_error,
 				       .plugin_dirs = plugin_dirs,
-				       .worker_program = worker_program };
+				       .worker_program = worker_program,
+				       .one_call = true };
 
 #if KS_TEST_HOOKS
 	engine.fail_step = getenv("KERN_TEST_FAIL_STEP");

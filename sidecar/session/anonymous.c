@@ -62,7 +62,7 @@ struct ks_session *ks_anonymous_take(struct ks_call *call)
 	struct ks_core *core = call->core;
 	struct ks_session *found = NULL;
 
-	if (call->params->has_session)
+	if (call->params->has_session || core->one_call)
 		return NULL;
 	core->anonymous.used_us = ks_now_us();
 	core->anonymous.language = call->language;

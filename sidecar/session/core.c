@@ -99,6 +99,7 @@ int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, stru
 	if (!core->engine)
 		core->engine_error = *config->engine_error;
 	core->worker_program = config->worker_program;
+	core->one_call = config->one_call;
 	core->max_runs = KS_RUNS_DEFAULT;
 	core->max_queued = KS_QUEUED_DEFAULT;
 	ks_list_init(&core->sessions);

@@ -61,7 +61,7 @@ struct ks_core {
 	} anonymous; /* anonymous.h */
 	size_t alone_count; /* workers of long file operations */
 	size_t snapshot_bytes; /* looks.h */
-	bool closing, starting;
+	bool closing, starting, one_call;
 	uint64_t last_number; /* for handles that we choose */
 	struct {
 		uint64_t calls, faults, starts_failed, leaked;
@@ -87,6 +87,7 @@ struct ks_core_config {
 	const struct ks_error *engine_error;
 	const char *const *plugin_dirs;
 	const char *worker_program; /* absolute path of kern-worker; must live on */
+	bool one_call; /* no other will come: nothing is made ahead that is not asked for */
 };
 
 int ks_core_open(const struct ks_core_config *config, struct ks_core **ret, struct ks_error *err);

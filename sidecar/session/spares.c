@@ -346,6 +346,8 @@ enum ks_spare_answer ks_spares_take(struct ks_call *call)
 
 	if (session->start == KS_START_COLD || session->start == KS_START_TEMPLATE || !session->group)
 		return KS_SPARE_NONE;
+	if (session->core->one_call && session->start == KS_START_AUTO && session->preload.count == 0)
+		return KS_SPARE_NONE;
 	if (session->start != KS_START_SPARE && ks_call_can_park(call)) {
 		struct pool *pool = pool_of(session, call->language);
 		struct ks_spare *spare = look_for(pool, forced);
