@@ -228,7 +228,8 @@ static bool may_grow(const struct pool *pool)
 	if (session->throwaway && !session->anonymous)
 		return false; /* it has had its call */
 	return session->state == KS_SESSION_OPEN && ks_list_empty(&session->gate.asked) && pool->count < pool->target &&
-	       pool->failures < FAILURES_MAX && session->core->spare_count < KS_SPARES_TOTAL && !session->core->closing;
+	       pool->failures < FAILURES_MAX && session->core->spare_count < KS_SPARES_TOTAL &&
+	       ks_engine_boxes(session->core->engine) < KS_SPARES_BACKLOG && !session->core->closing;
 }
 
 static void on_refill(uv_timer_t *timer)
