@@ -30,7 +30,11 @@ def typed(program, environment, owner, make_dir, place):
     def start(*words, **more):
         return subprocess.Popen([program, *words], env={**environment, "TERM": "xterm"}, **options, **more)
 
-    run.start, run.here = start, options["cwd"]
+    def shell(line):
+        merged = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=60)
+        return subprocess.run(["sh", "-c", line], env=environment, **merged, **options)
+
+    run.start, run.shell, run.here = start, shell, options["cwd"]
     yield run
     assert leftovers.new_cgroups(before) == []
     assert leftovers.files_left(os.path.join(place, "tmp")) == []
@@ -187,3 +191,15 @@ def test_completions_know_every_flag(typed, place):
     asked = subprocess.run(["bash", "-c", ask, "bash", os.path.join(place, "completion.bash")], capture_output=True, text=True, check=True)
     assert asked.stdout == "--memory-mb\n"
     assert typed("completion", "tcsh").returncode == 2
+
+
+def test_the_readme_shows_what_happens(typed, program):
+    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(os.path.join(top, "README.md"), encoding="utf-8") as file:
+        block = file.read().split("```console\n")[1].split("```")[0]
+    examples = [part.split("\n", 1) for part in ("\n" + block).split("\n$ ")[1:]]
+    assert len(examples) == 4
+    for line, shown in examples:
+        line = line.replace("build/kern-sidecar", program)
+        done = typed.shell(line)
+        assert done.stdout == shown.rstrip("\n") + "\n", line
