@@ -6,6 +6,7 @@
     print(result.results[0].text, result.success)
 """
 
+from ._cells import Display
 from ._core import CallOptions
 from ._shared import shutdown
 from ._version import __version__
@@ -22,6 +23,7 @@ __all__ = [
     "AsyncSandbox",
     "CallOptions",
     "CodeError",
+    "Display",
     "Entry",
     "ExecutionResult",
     "FileInfo",

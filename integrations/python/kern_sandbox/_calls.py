@@ -26,14 +26,15 @@ class Call:
         self._token.acquire()
 
     def add_event(self, params: Mapping[str, Any]) -> None:
-        seq: int = params["seq"]
+        seq: int = params.get("seq", self._next_seq)  # a question has none
         if seq < self._next_seq:
             return  # a line that came twice
         size: int = params.get("bytes", 0)
         if self._event_bytes + size <= EVENTS_MAX_BYTES:
             self.events.append(params)
             self._event_bytes += size
-        self._next_seq = seq + 1
+        if "seq" in params:
+            self._next_seq = seq + 1
 
     def take_event(self) -> Mapping[str, Any]:
         event = self.events.popleft()

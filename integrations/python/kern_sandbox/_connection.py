@@ -8,11 +8,12 @@ between any two of them."""
 import asyncio
 import itertools
 import json
+import logging
 import os
 import select
 import threading
 from collections import deque
-from typing import Any, Deque, Dict, Mapping, Optional, Set, Type, TypeVar
+from typing import Any, Callable, Deque, Dict, Mapping, Optional, Type, TypeVar
 
 from . import _protocol
 from ._calls import AsyncCall, Call, Message
@@ -21,6 +22,7 @@ from ._process import Process, find_program
 from ._version import __version__
 from .errors import SandboxError, SidecarLost, error_of
 
+log = logging.getLogger("kern_sandbox")
 LONGEST_OUT = 8 << 20  # what the sidecar reads
 LONGEST_IN = 1 << 20  # what we ask it to send at most
 QUEUED = 65536  # runs that may wait for a place: a host with thousands of tasks is no error
@@ -29,6 +31,7 @@ LOST_TURN_SECONDS = 0.5  # a turn to read that nobody took after Ctrl-C is found
 IDLE_SECONDS = 0.05  # how often output of idle kernels is taken away
 
 C = TypeVar("C", bound=Call)
+OnKernel = Callable[[str, Mapping[str, Any]], None]  # method and params; must neither wait nor make calls
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
@@ -48,7 +51,7 @@ class Connection:
         self._turn: Dict[int, object] = {}  # 0: who reads
         self._watching: Dict[asyncio.AbstractEventLoop, int] = {}
         self._discarded: Deque[str] = deque()
-        self._kernels: Set[str] = set()
+        self._kernels: Dict[str, Optional[OnKernel]] = {}
         self.welcome: Mapping[str, Any] = {}
 
     @classmethod
@@ -257,17 +260,27 @@ class Connection:
 
     def _dispatch(self, message: Message) -> None:
         if "method" in message:
-            if message["method"] in ("run/output", "run/display"):
-                run = self._runs.get(message["params"]["runId"])
-                if run is not None:
-                    run.add_event(message["params"])
-                    run.wake()
+            self._notify(message["method"], message["params"])
             return
         call = self._pending.get(message["id"])
         if call is not None:
             call.reply = message
             call.wake()
             self._forget(call)
+
+    def _notify(self, method: str, params: Message) -> None:
+        if method in ("run/output", "run/display", "run/inputWanted"):
+            run = self._runs.get(params["runId"])
+            if run is not None:
+                run.add_event(params)
+                run.wake()
+        elif method in ("kernel/output", "kernel/state"):
+            on_kernel = self._kernels.get(params["kernelId"])
+            if on_kernel is not None:
+                try:
+                    on_kernel(method, params)
+                except Exception:
+                    log.exception("a callback of kern_sandbox failed")
 
     def _forget(self, call: Call) -> None:
         self._pending.pop(call.id, None)
@@ -276,14 +289,14 @@ class Connection:
 
     # -- kernels, which write when no call is running
 
-    def kernel_opened(self, kernel_id: str) -> None:
+    def kernel_opened(self, kernel_id: str, on_kernel: Optional[OnKernel] = None) -> None:
         first = not self._kernels
-        self._kernels.add(kernel_id)
+        self._kernels[kernel_id] = on_kernel
         if first:
             threading.Thread(target=self._read_idly, name="kern-sidecar idle", daemon=True).start()
 
     def kernel_closed(self, kernel_id: str) -> None:
-        self._kernels.discard(kernel_id)
+        self._kernels.pop(kernel_id, None)
 
     def _read_idly(self) -> None:
         pause = threading.Event()

@@ -7,7 +7,7 @@ import weakref
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union
 
 from . import _options as check
-from ._connection import Connection
+from ._connection import Connection, OnKernel
 from ._options import Callback
 from ._requests import CONNECT, BLOB_MAX, OnEvent, Operation, Request, bytes_of, listed, sent, whole
 from ._session import INHERIT, Inherit, Options
@@ -298,11 +298,13 @@ class Core:
 
     # -- kernels
 
-    def kernel_open(self, params: Dict[str, Any]) -> Operation[Tuple[Connection, str]]:
+    def kernel_open(
+        self, params: Dict[str, Any], on_kernel: Optional[OnKernel] = None
+    ) -> Operation[Tuple[Connection, str]]:
         connection, session_id = yield from self.session()
         kernel_id = f"k{next(_numbers)}"
         yield Request(connection, "kernel/open", {**params, "sessionId": session_id, "kernelId": kernel_id})
-        connection.kernel_opened(kernel_id)
+        connection.kernel_opened(kernel_id, on_kernel)
         return connection, kernel_id
 
     def kernel_run(
@@ -316,7 +318,10 @@ class Core:
         if options.get("timeout_s") is not None:
             params["timeoutMs"] = check.milliseconds("timeout_s", options["timeout_s"])
         params["code"] = yield from sent(connection, "code", code)
-        message = yield self.streamed(Request(connection, "kernel/run", params), options)
+        request = self.streamed(Request(connection, "kernel/run", params), options)
+        if "listener" in options:
+            options["listener"].attach(self, request)
+        message = yield request
         return result_of((yield from whole(connection, message)), self.image)
 
 

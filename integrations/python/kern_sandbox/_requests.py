@@ -125,8 +125,8 @@ def is_blob(value: Any) -> bool:
     return isinstance(value, dict) and "blob" in value
 
 
-def bytes_of(connection: Connection, value: Any) -> "Operation[bytes]":
-    """The bytes of a Text."""
+def bytes_of(connection: Connection, value: Any, keep: bool = False) -> "Operation[bytes]":
+    """The bytes of a Text. A blob is freed, unless there is another who wants it."""
     if isinstance(value, str):
         return value.encode()
     if "base64" in value:
@@ -138,7 +138,8 @@ def bytes_of(connection: Connection, value: Any) -> "Operation[bytes]":
         page = yield Request(connection, "blob/read", {"id": blob, "offset": len(data), "length": PAGE})
         data += page["text"].encode() if "text" in page else base64.b64decode(page["base64"])
         eof = page["eof"]
-    yield Request(connection, "blob/free", {"id": blob})
+    if not keep:
+        yield Request(connection, "blob/free", {"id": blob})
     return bytes(data)
 
 

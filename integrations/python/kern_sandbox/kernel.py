@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, Optional, Type, Union
 
 from . import _shared
+from ._cells import Listener, OnDisplay, OnInput
 from ._connection import Connection
 from ._options import Callback
 from ._requests import drive
@@ -37,9 +38,19 @@ class Kernel:
         timeout_s: Optional[float] = None,
         on_stdout: Union[Callback, None, Inherit] = INHERIT,
         on_stderr: Union[Callback, None, Inherit] = INHERIT,
+        on_display: Optional[OnDisplay] = None,
+        on_input: Optional[OnInput] = None,
+        lossless: bool = False,
     ) -> ExecutionResult:
-        """Runs a cell. The result has `cell_status`, `execution_count` and `state_kept` besides."""
-        options = {"timeout_s": timeout_s, "on_stdout": on_stdout, "on_stderr": on_stderr}
+        """Runs a cell. The result has `cell_status`, `execution_count` and `state_kept` besides.
+
+        * `on_display`: gets every `Display` while the code runs, in order with the output
+        * `on_input`: called with a prompt and whether it is for a password when the code asks for a line (Python only);
+          gives the line, or None for the end of input. Without it the code has no input
+        * `lossless`: the box waits for the callbacks instead of going on without them
+        """
+        listener = Listener(on_display, on_input, lossless)
+        options = {"timeout_s": timeout_s, "on_stdout": on_stdout, "on_stderr": on_stderr, "listener": listener}
         self._check_open()
         return drive(self._core.kernel_run(self._connection, self._id, code, options), _shared.connection)
 

@@ -234,7 +234,7 @@ def result_of(message: Mapping[str, Any], image: str) -> ExecutionResult:
         stderr="".join(f"{note}\n" for note in notes) + own if notes else own,
         exit_code=message["exitCode"],
         duration_ms=message["durationMs"],
-        fault=SandboxFault(**_known(SandboxFault, message["fault"])) if "fault" in message else None,
+        fault=fault_of(message),
         files=[file_of(entry, entry["change"]) for entry in message["files"]],
         results=[_rich(entry) for entry in message["results"]],
         truncated=message["truncated"],
@@ -278,6 +278,10 @@ def _known(kind: Any, values: Mapping[str, Any]) -> Dict[str, Any]:
     return {key: value for key, value in values.items() if key in names}
 
 
+def fault_of(message: Mapping[str, Any]) -> Optional[SandboxFault]:
+    return SandboxFault(**_known(SandboxFault, message["fault"])) if "fault" in message else None
+
+
 def text_of(value: Any) -> str:
     """A resolved Text: a string, or bytes as base64."""
     return value if isinstance(value, str) else base64.b64decode(value["base64"]).decode(errors="replace")
@@ -294,7 +298,7 @@ def file_of(entry: Mapping[str, Any], change: str) -> FileInfo:
 def _rich(entry: Mapping[str, Any]) -> Result:
     place = entry["at"]
     return Result(
-        data={mime: _payload(mime, value) for mime, value in entry["data"].items()},
+        data={mime: payload_of(mime, value) for mime, value in entry["data"].items()},
         kind=entry["kind"],
         metadata=entry.get("metadata", {}),
         display_id=entry.get("displayId"),
@@ -305,7 +309,7 @@ def _rich(entry: Mapping[str, Any]) -> Result:
     )
 
 
-def _payload(mime: str, value: Any) -> str:
+def payload_of(mime: str, value: Any) -> str:
     """Image bytes stay base64, everything else is text."""
     if isinstance(value, str):
         return value

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 from . import _options as check
 from . import _shared
+from ._cells import OnOutput, OnState, between_cells
 from ._core import CallOptions, Core
 from ._requests import Operation, drive
 from ._session import Options
@@ -134,10 +135,18 @@ class Sandbox(Options):
         env: Optional[Mapping[str, str]] = None,
         cwd: Optional[str] = None,
         memory_mb: Optional[int] = None,
+        on_output: Optional[OnOutput] = None,
+        on_state: Optional[OnState] = None,
     ) -> Kernel:
-        """Starts an interpreter that keeps its state between cells: python or node. Cells share one process and one box."""
+        """Starts an interpreter that keeps its state between cells. Cells share one process and one box.
+
+        * `on_output`: gets the stream and the text of what is written between two cells
+        * `on_state`: gets `idle`, `busy` or `dead`, and with `dead` the fault, if there was one
+
+        Both run in whichever thread hears of it: they must neither wait nor use the sandbox.
+        """
         params = kernel_params(timeout_s, language, env, cwd, memory_mb)
-        connection, kernel_id = self._do(self._core.kernel_open(params))
+        connection, kernel_id = self._do(self._core.kernel_open(params, between_cells(on_output, on_state)))
         return Kernel(self._core, connection, kernel_id, language)
 
     def run_setup(self, command: str) -> ExecutionResult:
