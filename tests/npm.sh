@@ -58,6 +58,32 @@ node)
 	fi
 	as_user "$node" --test test/
 	;;
+vscode)
+	if ! "$top/tests/packages-node.sh" vscode; then
+		echo "SKIPPED: the extension for VS Code, because npm could not bring what builds it"
+		exit 0
+	fi
+	pack_and_install node
+	extension=$place/vscode
+	cp -r "$top/integrations/vscode" "$extension"
+	rm -rf "$extension/node_modules"
+	ln -s "$cached/vscode/node_modules" "$extension/node_modules"
+	for script in check build program; do (cd "$extension" && PATH=$cached/vscode/node_modules/.bin:$PATH npm run --silent "$script"); done
+	if [ -x "$cached/vsce/node_modules/.bin/vsce" ]; then
+		(cd "$extension" && "$cached/vsce/node_modules/.bin/vsce" package --target linux-x64 --no-dependencies --allow-missing-repository --skip-license --no-rewrite-relative-links --out "$place/kern.vsix")
+		/usr/bin/python3 -B - "$place/kern.vsix" "$place/installed" <<-'END'
+			import os, sys, zipfile
+			package, to = zipfile.ZipFile(sys.argv[1]), sys.argv[2]
+			for one in package.infolist():
+			    os.chmod(package.extract(one, to), one.external_attr >> 16 & 0o777 or 0o644)
+		END
+		extension=$place/installed/extension
+	else
+		echo "SKIPPED: the .vsix, and its files are tested where they were built: tests/packages-node.sh vsce brings what packs it (100 MiB)"
+	fi
+	chmod -R a+rX,go-w "$extension"
+	as_user env "KERN_EXTENSION=$extension" "NODE_PATH=$place/test" "$node" --test test/extension.test.js
+	;;
 *) echo "no suite called $suite" >&2; exit 2 ;;
 esac
 left=$(find "$place/tmp" -mindepth 1 -not -name 'kern-sidecar-*' | head -n 5)

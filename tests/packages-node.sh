@@ -25,6 +25,8 @@ for name; do
 	case $name in
 	node22) install node22 node node@22 ;;
 	typescript) install typescript none typescript@5.9 @types/node@20 ;;
+	vscode) install vscode none typescript@5.9 @types/node@20 @types/vscode@1.90 esbuild@0.25 ;;
+	vsce) install vsce none @vscode/vsce@3 ;;
 	pi) "$0" node22 && install pi none @earendil-works/pi-coding-agent@1.6.0 ;;
 	*) echo "no packages called $name" >&2; exit 2 ;;
 	esac
