@@ -51,6 +51,10 @@ export interface ClientLimits {
   runs?: number;
   /** Runs that may wait for a place. Default: 1024. 0 to 65536. */
   queued?: number;
+  /** Memory of all boxes together, beside the cap of each; the largest process is killed at it. Refused where the kernel cannot hold it. 16 to 1048576 MiB. */
+  memoryMb?: number;
+  /** Processes of all boxes together. 8 to 4194304. */
+  pids?: number;
 }
 
 /** The server's side. */

@@ -243,6 +243,8 @@ class ClientLimits(TypedDict, total=False):
 
     runs: int
     queued: int
+    memoryMb: int
+    pids: int
 
 
 class InitializeResult(TypedDict, total=False):
