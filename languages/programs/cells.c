@@ -39,7 +39,7 @@ enum { CELL_STDIN = 240, CELL_STDOUT, CELL_STDERR, CELL_CODE, SHELL_SCRIPT, SHEL
 
 static struct {
 	int host, results, to, from, signals; /* to, from: words */
-	const char *dir, *source; /* of a shell, else NULL: where links to its cells lie, and its command for one */
+	const char *dir, *source, *program; /* of a shell, else NULL: where links to its cells lie, its command for one, itself */
 	pid_t child;
 	int cell_fds[CELL_FDS];
 	char link[LINE_MAX_BYTES];
@@ -154,6 +154,44 @@ static void place(int *fd, int at)
 	*fd = at;
 }
 
+/* More "$(", "<(" and ">(" than ")"? */
+static bool looks_open(void)
+{
+	static char text[65536];
+	char last = 0;
+	long open_ones = 0;
+	ssize_t n;
+
+	for (off_t at = 0; (n = pread(CELL_CODE, text, sizeof(text), at)) > 0; at += n)
+		for (ssize_t i = 0; i < n; i++) {
+			open_ones += text[i] == '(' && (last == '$' || last == '<' || last == '>');
+			open_ones -= text[i] == ')';
+			last = text[i];
+		}
+	return open_ones > 0;
+}
+
+/* bash 5.2 damages its own memory when what it sources ends within "$(" (parse.y): such a cell ends in a child of it, with the same words.
+ * Only bash can tell, so one that looks like it is first read by another bash, which runs nothing. */
+static bool must_be_apart(void)
+{
+	int status = 0;
+
+	if (strcmp(cells.source, ".") == 0 || !looks_open())
+		return false;
+	const pid_t pid = fork();
+	if (pid == 0) {
+		const int null = open("/dev/null", O_WRONLY);
+		if (null < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || dup2(CELL_CODE, 0) < 0)
+			_exit(0);
+		(void)execlp(cells.program, cells.program, "-n", "/dev/fd/0", (char *)NULL);
+		_exit(0);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0 && status != 0;
+}
+
 /* The lines of a cell: short, as a shell reads them byte by byte; quoted, so that aliases and IFS of the code do not matter. */
 static size_t shell_lines(const char *name, char *line, size_t size)
 {
@@ -171,9 +209,10 @@ static size_t shell_lines(const char *name, char *line, size_t size)
 	(void)snprintf(code, sizeof(code), "/proc/%d/fd/%d", getpid(), CELL_CODE);
 	if (symlink(code, cells.link) < 0) /* the name is taken */
 		cells.link[0] = '\0';
+	const bool apart = must_be_apart();
 	return (size_t)snprintf(line, size,
-				"\\__kern_begin %u\n\\%s '%s' <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n\\__kern_end \"$?\"\n", cells.cell, cells.source,
-				cells.link[0] ? cells.link : code);
+				"\\__kern_begin %u\n%s\\%s '%s'%s <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n\\__kern_end \"$?\"\n", cells.cell,
+				apart ? "(" : "", cells.source, cells.link[0] ? cells.link : code, apart ? ")" : "");
 }
 
 static void start_cell(const uint8_t *frame, size_t len, const int fds[CELL_FDS])
@@ -363,6 +402,7 @@ static void start(char **argv)
 		make_pipes();
 	else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, words) < 0)
 		die("socketpair");
+	cells.program = argv[0];
 	cells.child = fork();
 	if (cells.child < 0)
 		die("fork");

@@ -83,7 +83,7 @@ def test_the_end_of_ordinary_cells(client, language):
     assert (future.result()["cellStatus"], future.result()["stdout"]) == ("dead", "now\n")
 
 
-WRONG = ["if ; then", "echo 'abc", 'echo "abc', "x=(1 2", "f() {", "case x in", "echo ${x", "))"]
+WRONG = ["if ; then", "echo $(ls", "cat <(ls", "x=1; echo $(ls; echo $(ls)", "echo 'abc", 'echo "abc', "x=(1 2", "f() {", "case x in", "echo ${x", "))"]
 
 
 def test_what_is_no_bash(kernel):
@@ -95,6 +95,8 @@ def test_what_is_no_bash(kernel):
         assert result["exitCode"] in (1, 2) and "/run/code/[cell" in result["stderr"], code
     assert time.monotonic() - begin < 10
     ok(kernel.run("echo $x"), "kept\n")
+    ok(kernel.run("y='$(' # a parenthesis that is none"))
+    ok(kernel.run("echo \"$y\""), "$(\n")
 
 
 REDEFINED = (

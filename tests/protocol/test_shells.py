@@ -138,6 +138,21 @@ def test_which_shell(client, argv):
     done(shell.run("printf $x"), "1")
 
 
+def test_busybox(client):
+    if not os.path.exists("/usr/bin/busybox"):
+        pytest.skip("no busybox in /usr")
+    shell = Shell(client)
+    done(shell.run("ln -s /usr/bin/busybox ash"))
+    shell = Shell(client, session=shell.session, argv=["/workspace/ash"])
+    done(shell.run("x=1; f() { echo $x; }; cd /tmp"))
+    done(shell.run("f; pwd; cat; printf z"), "1\n/tmp\nz")
+    done(shell.run("printf() { :; }; command() { :; }; (exit 5)"), status=5)
+    result = shell.run("while :; do sleep 1; done", timeoutMs=200)
+    assert (result["fault"]["type"], result["stateKept"]) == ("timeout", True)
+    done(shell.run("echo $x"), "1\n")
+    assert shell.run("exit 3")["exitCode"] == 3 and shell.exited() == (3, None)
+
+
 def test_many_in_one_session(client):
     session = client.open()
     shells = [Shell(client, session=session) for _ in range(8)]
