@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _options as check
-from ._core import path_params
-from ._requests import Operation
+from ._core import content_of, path_params
+from ._requests import Operation, bytes_of
 from .results import path_of, text_of
 
 if TYPE_CHECKING:
@@ -76,6 +76,13 @@ def write(
     extra = {"ifExists": if_exists, "mode": mode, "ifMatch": if_match}
     given = {name: value for name, value in extra.items() if value is not None}
     return str((yield from core.write_file(path, data, given))["etag"])
+
+
+def read_lines(core: "Core", path: Any, start: int, count: int) -> Operation[Tuple[Dict[str, Any], bytes]]:
+    """Lines of a file, and what file/read says about them. Nothing is read of a file that is not text."""
+    told = yield from core.file("file/read", _params(path, lines={"start": start, "count": count}))
+    connection, _ = yield from core.session()
+    return told, (yield from bytes_of(connection, content_of(told)))
 
 
 def list_dir(core: "Core", path: Any) -> Operation[List[Entry]]:
