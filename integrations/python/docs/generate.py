@@ -12,7 +12,7 @@ import kern_sandbox as kern  # noqa: E402
 
 ORDER = [
     ("Running code", ["run_code", "run_code_async", "Sandbox", "AsyncSandbox", "CallOptions", "Running", "shutdown"]),
-    ("Kernels", ["Kernel", "AsyncKernel"]),
+    ("Kernels", ["Kernel", "AsyncKernel", "Display"]),
     ("Results", ["ExecutionResult", "SandboxFault", "Result", "FileInfo", "CodeError", "Frame", "Usage"]),
     ("Files", ["Entry", "Stat", "Match", "Snapshot"]),
     ("Errors", ["SandboxError", "MountRefused", "UnknownOption", "SidecarLost"]),
@@ -55,9 +55,8 @@ def section(name, out):
     thing = getattr(kern, name)
     is_class = inspect.isclass(thing)
     fields = getattr(thing, "__dataclass_fields__", None)
-    is_dict = is_class and issubclass(thing, dict)
     out.append(f"### {name}\n")
-    if not is_class or not (fields or is_dict or issubclass(thing, Exception)):
+    if not is_class or issubclass(thing, kern.Sandbox.__mro__[1]):  # others are not made by a caller
         call = thing.__init__ if is_class else thing
         awaited = "await " if inspect.iscoroutinefunction(thing) else ""
         out.append(f"```python\n{awaited}{name}({signature_of(call)})\n```\n")
@@ -85,7 +84,8 @@ def named(kind):
 
 
 def one_line(member):
-    return " ".join((inspect.getdoc(member) or "").split())
+    lines = (inspect.getdoc(member) or "").replace("\n\n* ", " - ").replace("\n* ", "; ")
+    return " ".join(lines.split())
 
 
 def page():
