@@ -1,4 +1,4 @@
-/* call_parts.h: what the files of a call share: call.c its life, call_claim.c what its box is told, call_io.c pipes and result channel,
+/* call_parts.h: what the files of a call share: call.c its life, call_start.c its start, call_claim.c what its box is told, call_io.c pipes and result channel,
  * call_files.c the two looks at the workspace, call_images.c images of results, call_cell.c kernels, call_park.c interpreters that wait, calls.c all calls, outcome.c what
  * all of it means. */
 #pragma once
@@ -10,11 +10,6 @@
 /* ---- call.c ---- */
 bool ks_call_is_host(const struct ks_call *call); /* the process of a kernel: no request, no deadline, no turn to wait for */
 extern const struct ks_box_ops ks_call_box_ops;
-struct ks_box_limits ks_call_session_limits(const struct ks_session *session);
-/* Into the session: its limits, and what the request says otherwise. */
-void ks_call_inherit(struct ks_call *call);
-void ks_call_start(struct ks_call *call);
-void ks_call_make_box(struct ks_call *call, struct ks_group *group);
 /* The rest of the output has been read, or waits for an image; also when what it waited for has come. */
 void ks_call_end(struct ks_call *call);
 void ks_call_fail(struct ks_call *call, const struct ks_error *err);
@@ -34,10 +29,28 @@ int ks_call_check(struct ks_core *core, const struct ks_session *session, const 
 struct ks_call *ks_call_alloc(struct ks_core *core, struct ks_session *session, const struct ks_run_params *params,
 			      const struct ks_call_ops *ops, void *arg, const char *prefix, struct ks_error *err);
 
+/* This moment, for the log. */
+void ks_call_note(struct ks_call *call, enum ks_moment moment);
+/* Files, disk: each that was wanted, at the same time; ks_call_look_done() for each that has ended. */
+void ks_call_look_at(struct ks_call *call, bool before);
+void ks_call_started(void *call);
+void ks_call_disk_measured(struct ks_disk *disk);
+void ks_call_disk_full(struct ks_disk *disk);
+
+/* ---- call_start.c ---- */
+struct ks_box_limits ks_call_session_limits(const struct ks_session *session);
+/* Into the session: its limits, and what the request says otherwise. */
+void ks_call_inherit(struct ks_call *call);
+void ks_call_start(struct ks_call *call);
+void ks_call_make_box(struct ks_call *call, struct ks_group *group);
+void ks_call_claim_now(struct ks_call *call); /* everything that it waited for is there */
 /* The runner has its words. */
 void ks_call_begun(struct ks_call *call);
+void ks_call_box_ready(void *call);
 /* What it waited for has become its box, or there is none (call->box NULL). */
 void ks_call_spare_ready(struct ks_call *call);
+/* What was made ahead has died before it ran anything: another box, true. False: the call has to bear it. */
+bool ks_call_replace_spare(struct ks_call *call);
 
 /* ---- call_claim.c ---- */
 int ks_call_claim(struct ks_call *call, struct ks_error *err);
