@@ -52,7 +52,7 @@ struct ks_core {
 	uv_timer_t coarse; /* expiry of blobs and outputs */
 	const char *worker_program;
 	uv_timer_t spare_timer; /* spares.h */
-	unsigned spare_count;
+	unsigned spare_count, parked_count; /* these with an interpreter among those */
 	struct {
 		struct ks_list sessions; /* struct ks_session, by their anonymous_node */
 		unsigned count, target, failures;

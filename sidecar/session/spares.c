@@ -42,6 +42,7 @@ static void free_spare(struct ks_spare *spare)
 	ks_list_remove(&spare->node);
 	spare->pool->count--;
 	core->spare_count--;
+	core->parked_count -= spare->pool->language != NULL;
 	if (spare->parked)
 		ks_call_unpark_done(spare->parked);
 	free(spare);
@@ -173,6 +174,7 @@ static struct ks_spare *make(struct pool *pool)
 	ks_list_append(&pool->spares, &spare->node);
 	pool->count++;
 	session->core->spare_count++;
+	session->core->parked_count += pool->language != NULL;
 	spare->parked = pool->language ? ks_call_new_parked(session, pool->language, on_parked, spare) : NULL;
 	if (!pool->language || spare->parked)
 		spare->box = ks_box_make(session->group, &limits, &spare_ops, spare, &err);
@@ -229,6 +231,7 @@ static bool may_grow(const struct pool *pool)
 		return false; /* it has had its call */
 	return session->state == KS_SESSION_OPEN && ks_list_empty(&session->gate.asked) && pool->count < pool->target &&
 	       pool->failures < FAILURES_MAX && session->core->spare_count < KS_SPARES_TOTAL &&
+	       (!pool->language || session->core->parked_count < KS_PARKED_TOTAL) &&
 	       ks_engine_boxes(session->core->engine) < KS_SPARES_BACKLOG && !session->core->closing;
 }
 

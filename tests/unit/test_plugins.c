@@ -82,6 +82,8 @@ static void test_broken(void **state)
 		{ "twice", "language test is offered twice" },
 		{ "program", "language test: \"../bin/test\" is no name of a program" },
 		{ "filename", "language test has no valid file name" },
+		{ "bootenv", "language test names more than 32 variables" },
+		{ "bootname", "language test: \"\" is no name of a variable" },
 		{ "label", "its name and version must have 1 to 64 printable ASCII characters" },
 		{ "openfails", "open failed: plugin test: no licence today" },
 		{ "openmute", "open failed without a reason" },

@@ -25,6 +25,9 @@
 #ifndef FILE_NAME
 #define FILE_NAME "main.test"
 #endif
+#ifndef BOOT_ENV
+#define BOOT_ENV NULL
+#endif
 #ifndef OPS
 #define OPS &ops
 #endif
@@ -55,7 +58,8 @@ static inline int prepare(void *self, const struct kern_run *run, struct kern_ho
 
 static const char *const programs[] = { PROGRAM, NULL };
 static const struct kern_language language = {
-	.size = sizeof(language), .name = LANGUAGE, .programs = programs, .file_name = FILE_NAME
+	.size = sizeof(language), .name = LANGUAGE, .programs = programs, .file_name = FILE_NAME,
+	.boot_env = BOOT_ENV
 };
 static const struct kern_language *const languages[] = LANGUAGES;
 static const struct kern_ops ops = { .size = sizeof(ops), .prepare = PREPARE, .result = RESULT };
