@@ -211,9 +211,12 @@ void ks_clean_begin(struct ks_clean *clean, struct ks_buf *out)
 void ks_clean_feed(struct ks_clean *clean, const char *data, size_t len)
 {
 	for (size_t at = 0; at < len;) {
-		const size_t run = clean->state == TEXT && clean->held_len == 0 && !clean->carriage ? plain_run(data + at, len - at) : 0;
+		const bool plain = clean->state == TEXT && clean->held_len == 0;
+		const size_t run = plain && !clean->carriage ? plain_run(data + at, len - at) : 0;
 		if (run > 0)
 			put(clean, data + at, run, (unsigned char)data[at + run - 1]);
+		else if (plain && data[at] == '\n')
+			end_line(clean, true);
 		else
 			on_byte(clean, data[at]);
 		at += run > 0 ? run : 1;

@@ -92,11 +92,17 @@ static size_t skip_unseen(const char *line, size_t len)
 static const char *const phrases[] = { "exit code:", "exited with code", "<no output>", "... output truncated", "stderr:",
 				       "files in the workspace:" };
 
+/* By its first byte: a blank, a bracket, the first letter of a phrase, or something that is not ASCII. */
+static bool may_be_framed(unsigned char first)
+{
+	return first >= 0x80 || strchr("\t [<.eEsSfF", first);
+}
+
 bool ks_glyph_framed(const char *line, size_t len)
 {
 	size_t at, bytes;
 
-	if (len == 0)
+	if (len == 0 || !may_be_framed((unsigned char)line[0])) /* nearly all lines */
 		return false;
 	at = skip_unseen(line, len);
 	for (size_t i = 0; i < KS_COUNT(phrases); i++)

@@ -115,17 +115,34 @@ static void fit(struct ks_buf *out, const struct ends *ends, size_t max_chars, e
 		add_tail(out, tail->data + begin, tail->len - begin);
 }
 
+static bool has_long_line(const struct ks_buf *text)
+{
+	for (size_t at = 0; at < text->len;) {
+		const char *lf = memchr(text->data + at, '\n', text->len - at);
+		const size_t end = lf ? (size_t)(lf - text->data) : text->len;
+		if (end - at > KS_RENDER_LINE) /* bytes: it may be */
+			return true;
+		at = end + 1;
+	}
+	return false;
+}
+
+/* `out` is empty. */
 static void clean_part(struct ks_buf *out, const char *data, size_t len)
 {
 	KS_AUTOBUF struct ks_buf text = { 0 };
 
+	(void)ks_buf_reserve(&text, len);
 	clean(&text, data, len);
-	add_lines(out, &text);
+	if (has_long_line(&text))
+		add_lines(out, &text);
+	else
+		*out = KS_TAKE(text, (struct ks_buf){ 0 });
 }
 
 void ks_render_text(struct ks_buf *out, const char *data, size_t len, size_t max_chars, enum ks_keep keep)
 {
-	const size_t window = max_chars > KS_RENDER_WINDOW / 4 ? 4 * max_chars : KS_RENDER_WINDOW;
+	const size_t window = max_chars > KS_RENDER_WINDOW / 2 ? 2 * max_chars : KS_RENDER_WINDOW;
 	struct ends ends = { 0 };
 	size_t end = len, begin = len;
 

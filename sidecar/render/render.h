@@ -5,7 +5,7 @@
 #include "base/buf.h"
 
 #define KS_RENDER_LINE 2000	      /* characters of a line; then its head and its tail */
-#define KS_RENDER_WINDOW ((size_t)64 << 10) /* bytes that are looked at of each end of a long text, at least; else 4 times max_chars */
+#define KS_RENDER_WINDOW ((size_t)64 << 10) /* bytes that are looked at of each end of a long text, at least; else 2 times max_chars */
 
 enum ks_keep { KS_KEEP_HEAD, KS_KEEP_TAIL }; /* which end gets two thirds */
 

@@ -120,7 +120,8 @@ def test_json_is_the_result_of_the_contract(typed, validator):
 def test_much_in_and_out(typed):
     text = "".join(f"{n}\n" for n in range(300_000))
     done = typed("exec", "--", "cat", input=text)
-    assert done.returncode == 0 and done.stdout == text
+    same = done.stdout == text
+    assert done.returncode == 0 and same  # a difference of that size would take minutes to show
 
 
 def test_nobody_reads(typed):

@@ -203,7 +203,8 @@ def test_long_files_are_read_in_parts(mcp):
         assert sum(len(b["text"]) for b in blocks) < 31_000
         seen += blocks[0]["text"].splitlines()
         offset = int(blocks[1]["text"].rsplit(" ", 1)[1].rstrip("]\n")) if len(blocks) > 1 else 0
-    assert seen == lines
+    same = seen == lines
+    assert same  # a difference of that size would take minutes to show
     client.tool("write_file", path="wide", content="x" * 40_000 + "\nend")
     blocks = client.tool("read_file", path="wide")["content"]
     assert len(blocks[0]["text"]) == 30_000 and "line 1 is too long" in blocks[1]["text"]
