@@ -19,7 +19,7 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 @pytest.fixture
 def typed(program, environment, owner, make_dir, place):
     """typed(*words, input=…) -> CompletedProcess, as the user, in a directory of its own; typed.start(…) -> Popen. Nothing may be left."""
-    before = leftovers.cgroups()
+    before = leftovers.cgroups(owner.pw_uid)
     as_user = {} if os.geteuid() != 0 else dict(user=owner.pw_uid, group=owner.pw_gid, extra_groups=[])
     options = dict(cwd=make_dir("here"), **as_user)
 
@@ -36,7 +36,7 @@ def typed(program, environment, owner, make_dir, place):
 
     run.start, run.shell, run.here = start, shell, options["cwd"]
     yield run
-    assert leftovers.new_cgroups(before) == []
+    assert leftovers.new_cgroups(before, owner.pw_uid) == []
     assert leftovers.files_left(os.path.join(place, "tmp")) == []
 
 

@@ -15,10 +15,10 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 
 @pytest.fixture
-def mcp(program, as_user, environment, place):
+def mcp(program, as_user, owner, environment, place):
     """mcp(era=…, **variables) -> a client; at the end each has to end well and leave nothing."""
     started = []
-    before = leftovers.cgroups()
+    before = leftovers.cgroups(owner.pw_uid)
 
     def start(era=None, initialize=True, **variables):
         client = Mcp(program, {**environment, **variables}, user=as_user, era=era)
@@ -34,7 +34,7 @@ def mcp(program, as_user, environment, place):
         code = client.close()
         problems += [] if code == 0 else [f"exit status {code}: {client.stderr.decode()[-2000:]}"]
         problems += [f"a process is left: {p}" for p in leftovers.still_there(below, within=5.0)]
-    problems += leftovers.new_cgroups(before)
+    problems += leftovers.new_cgroups(before, owner.pw_uid)
     problems += leftovers.files_left(os.path.join(place, "tmp"))
     assert problems == []
 
