@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# tests/npm.sh SUITE USER: packs the npm packages of integrations/ as they would be published, installs them in a fresh
-# directory, and runs the tests of integrations/SUITE there, as USER: yourself, or kerntest when you are root.
+# tests/npm.sh SUITE USER [OPTION-OR-FILE...]: packs the npm packages of integrations/ as they would be published, installs them
+# in a fresh directory, and runs the tests of integrations/SUITE there, as USER: yourself, or kerntest when you are root. What
+# follows goes to `node --test` instead of all tests.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 suite=$1 user=$2
+tests=("${@:3}")
 cached=$top/build/node-packages
 node=/usr/bin/node
 [ -x "$node" ] || node=/usr/local/bin/node
 
 place=$(mktemp -d /tmp/kern-npm-XXXXXX)
 trap 'rm -rf "$place"' EXIT
-mkdir "$place/tmp"
+mkdir "$place/tmp" "$place/cache"
 chmod 755 "$place"
 
 as_user() { # COMMAND...: in the place, with little of our environment
@@ -20,7 +22,7 @@ as_user() { # COMMAND...: in the place, with little of our environment
 		"${clean[@]}" "HOME=$HOME" "$@"
 	else
 		id "$user" >/dev/null 2>&1 || useradd --create-home --shell /bin/sh "$user"
-		chown "$user" "$place/tmp"
+		chown "$user" "$place/tmp" "$place/cache"
 		runuser -u "$user" -- "${clean[@]}" "HOME=$(getent passwd "$user" | cut -d: -f6)" "$@"
 	fi
 }
@@ -43,6 +45,20 @@ pack_and_install() { # NAME...: the packages of integrations/NAME
 	rm "$place"/*.tgz
 	cp -r "$top/integrations/$suite/test" "$place/test"
 	chmod -R go=u-w "$place/node_modules" "$place/test"
+	[ ${#tests[@]} -gt 0 ] || tests=("$place"/test/*.test.*js)
+}
+
+types_of_pi() { # the sources of the extension fit the real pi's declarations, and those of kern-sandbox
+	"$top/tests/packages-node.sh" typescript || { echo "SKIPPED: the types, because npm could not bring typescript"; return 0; }
+	local checked=$place/checked
+	mkdir -p "$checked/node_modules"
+	echo '{"type":"module"}' >"$checked/package.json"
+	cp -r "$place/node_modules/kern-pi/src" "$checked/src"
+	ln -s "$cached/pi/node_modules/@earendil-works" "$place/node_modules/kern-sandbox" "$checked/node_modules/"
+	(cd "$checked" && "$node" "$cached/typescript/node_modules/typescript/bin/tsc" --noEmit --strict --target es2023 --lib es2023,esnext.disposable \
+		--module nodenext --allowImportingTsExtensions --skipLibCheck --typeRoots "$cached/typescript/node_modules/@types" --types node src/index.ts)
+	rm -r "$checked"
+	echo "the sources of the extension fit the declarations of pi"
 }
 
 case $suite in
@@ -56,7 +72,18 @@ node)
 	else
 		echo "SKIPPED: the types, because npm could not bring typescript"
 	fi
-	as_user "$node" --test test/
+	as_user "$node" --test --test-concurrency=2 "${tests[@]}"
+	;;
+pi)
+	if "$top/tests/packages-node.sh" pi; then
+		pack_and_install node pi
+		node22=$(readable "$cached/node22")/node_modules/node/bin/node
+		pi=$(readable "$cached/pi")/node_modules/@earendil-works/pi-coding-agent
+		types_of_pi
+		as_user "PI_HOME=$pi" "NODE_COMPILE_CACHE=$place/cache" "$node22" --test --test-concurrency=2 "${tests[@]}"
+	else
+		echo "SKIPPED: npm could not bring pi and the node that it needs"
+	fi
 	;;
 vscode)
 	if ! "$top/tests/packages-node.sh" vscode; then

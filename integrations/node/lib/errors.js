@@ -9,7 +9,7 @@ class SandboxError extends Error {
     this.name = new.target.name;
     this.reason = reason;
     this.retryable = facts.retryable ?? false;
-    for (const fact of ['option', 'hint', 'code', 'errno', 'step', 'details'])
+    for (const fact of ['option', 'pointer', 'hint', 'code', 'errno', 'step', 'details'])
       if (facts[fact] !== undefined) this[fact] = facts[fact];
   }
 }
@@ -34,7 +34,7 @@ function fromReply(error) {
   const data = error.data ?? {};
   const reason = data.reason ?? 'internal';
   const field = data.path?.split('/').find((part) => part && part !== 'session');
-  const facts = { ...data, code: error.code, option: field && (OPTION_NAMES[field] ?? field) };
+  const facts = { ...data, pointer: data.path, code: error.code, option: field && (OPTION_NAMES[field] ?? field) };
   const text = data.hint ? `${error.message} (${data.hint})` : error.message;
   if (reason === 'mount_refused') return new MountRefused(reason, text, facts);
   if (OPTION_REASONS.has(reason)) return new OptionError(reason, facts.option ? `${facts.option}: ${text}` : text, facts);

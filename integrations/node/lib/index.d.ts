@@ -9,6 +9,8 @@ export class SandboxError extends Error {
   readonly retryable: boolean;
   /** The option that is wrong. */
   readonly option?: string;
+  /** Where in the params, as a JSON pointer: /mounts/2/source. */
+  readonly pointer?: string;
   readonly hint?: string;
   /** The number of the JSON-RPC error. */
   readonly code?: number;

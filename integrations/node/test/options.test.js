@@ -67,7 +67,10 @@ test('and for a call, before anything runs', async () => {
 });
 
 test('what only the sidecar knows comes with the option and the cure', async (t) => {
-  await assert.rejects(new kern.Sandbox({ mounts: { '/etc': '/x' } }).open(), (error) => error instanceof kern.MountRefused && error.reason === 'mount_refused');
+  await assert.rejects(new kern.Sandbox({ mounts: { [temporary(t)]: '/ok', '/etc': '/x' } }).open(), (error) => {
+    assert.deepEqual([error instanceof kern.MountRefused, error.reason, error.pointer], [true, 'mount_refused', '/mounts/1/source']);
+    return true;
+  });
   await assert.rejects(new kern.Sandbox({ mounts: { [temporary(t)]: '/proc' } }).open(), kern.MountRefused);
   await assert.rejects(new kern.Sandbox({ image: 'dir:/no/such/directory' }).open(), { reason: 'image_not_found' });
   await assert.rejects(kern.runCode('1', { language: 'cobol' }), { reason: 'unknown_language' });
