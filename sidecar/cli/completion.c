@@ -14,6 +14,12 @@ static bool is_flag(const struct ks_field *field)
 	return (field->flags & KS_F_CLI) && !(field->flags & (KS_F_UNSUPPORTED | KS_F_ONLY_DEFAULT));
 }
 
+/* Of run and exec; the others are of everything that makes a session. */
+static bool is_own(const struct ks_field *field)
+{
+	return !ks_schema_find(&ks_session_params, field->name);
+}
+
 /* Text of a table inside single quotes of a shell; `special` gets a backslash in front. */
 static void print_quoted(const char *text, const char *special)
 {
@@ -36,18 +42,29 @@ static void print_bash_choices(void)
 		if (!is_flag(field) || !field->choices)
 			continue;
 		ks_flag_name(field, flag);
-		(void)printf("\t--%s) COMPREPLY=($(compgen -W '", flag);
+		(void)printf("\t%s) COMPREPLY=($(compgen -W '", flag);
 		for (size_t k = 0; field->choices[k]; k++)
 			(void)printf("%s%s", k ? " " : "", field->choices[k]);
 		(void)printf("' -- \"$word\")); return ;;\n");
 	}
 }
 
-static void print_bash(void)
+static void print_bash_flags(const char *commands, bool own_too)
 {
 	const struct ks_field *field;
 	char flag[KS_FLAG_NAME];
 
+	(void)printf("\t%s) flags='", commands);
+	for (size_t i = 0; (field = ks_run_words_field(i)); i++)
+		if (is_flag(field) && (own_too || !is_own(field))) {
+			ks_flag_name(field, flag);
+			(void)printf("%s ", flag);
+		}
+	(void)printf("' ;;\n");
+}
+
+static void print_bash(void)
+{
 	(void)printf("# completion of kern-sidecar for bash; made by `kern-sidecar completion bash`\n"
 		     "_kern_sidecar() {\n"
 		     "\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} flags\n"
@@ -61,15 +78,10 @@ static void print_bash(void)
 		     "\tcompletion) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$word\")); return ;;\n"
 		     "\tesac\n"
 		     "\tcase ${COMP_WORDS[1]} in\n"
-		     "\tdoctor) flags='--json' ;;\n"
-		     "\trun|exec|snapshot|restore) flags='");
-	for (size_t i = 0; (field = ks_run_words_field(i)); i++)
-		if (is_flag(field)) {
-			ks_flag_name(field, flag);
-			(void)printf("%s ", flag);
-		}
-	(void)printf("' ;;\n"
-		     "\tesac\n"
+		     "\tdoctor) flags='--json' ;;\n");
+	print_bash_flags("run|exec", true);
+	print_bash_flags("shell|snapshot|restore", false);
+	(void)printf("\tesac\n"
 		     "\tcase $word in\n"
 		     "\t-*) COMPREPLY=($(compgen -W \"$flags\" -- \"$word\")) ;;\n"
 		     "\t*) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
@@ -113,11 +125,16 @@ static void print_zsh(void)
 		     "\tfi\n"
 		     "\tflags=(\n");
 	for (size_t i = 0; (field = ks_run_words_field(i)); i++)
-		if (is_flag(field))
+		if (is_flag(field) && !is_own(field))
+			print_zsh_flag(field);
+	(void)printf("\t)\n"
+		     "\t[[ $words[2] != (run|exec) ]] || flags+=(\n");
+	for (size_t i = 0; (field = ks_run_words_field(i)); i++)
+		if (is_flag(field) && is_own(field))
 			print_zsh_flag(field);
 	(void)printf("\t)\n"
 		     "\tcase $words[2] in\n"
-		     "\trun|exec|snapshot|restore) shift words; (( CURRENT-- )); _arguments $flags '*:file:_files' ;;\n"
+		     "\trun|exec|shell|snapshot|restore) shift words; (( CURRENT-- )); _arguments $flags '*:file:_files' ;;\n"
 		     "\tdoctor) compadd -- --json ;;\n"
 		     "\tcompletion) compadd -- bash zsh fish ;;\n"
 		     "\tesac\n"
@@ -140,7 +157,8 @@ static void print_fish(void)
 		if (!is_flag(field))
 			continue;
 		ks_flag_name(field, flag);
-		(void)printf("complete -c kern-sidecar -n '__fish_seen_subcommand_from run exec snapshot restore' -l %s", flag + 2);
+		(void)printf("complete -c kern-sidecar -n '__fish_seen_subcommand_from run exec%s' -l %s",
+			     is_own(field) ? "" : " shell snapshot restore", flag + 2);
 		if (field->choices) {
 			(void)printf(" -x -a '");
 			for (size_t k = 0; field->choices[k]; k++)

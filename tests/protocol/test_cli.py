@@ -191,6 +191,13 @@ def test_completions_know_every_flag(typed, place):
     ask = 'source "$1"; COMP_WORDS=(kern-sidecar run --mem); COMP_CWORD=2; _kern_sidecar; echo "${COMPREPLY[@]}"'
     asked = subprocess.run(["bash", "-c", ask, "bash", os.path.join(place, "completion.bash")], capture_output=True, text=True, check=True)
     assert asked.stdout == "--memory-mb\n"
+    asked = subprocess.run(
+        ["bash", "-c", ask.replace("run --mem", "shell --start z").replace("CWORD=2", "CWORD=3"), "bash", os.path.join(place, "completion.bash")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert asked.stdout == "zygote\n"
     assert typed("completion", "tcsh").returncode == 2
 
 
