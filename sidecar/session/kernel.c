@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/fds.h"
-#include "base/log.h"
 #include "plugins/frames.h"
 
 const char *ks_kernel_state_name(enum ks_kernel_state state)
@@ -18,7 +17,7 @@ const char *ks_kernel_state_name(enum ks_kernel_state state)
 	return state == KS_KERNEL_IDLE ? "idle" : state == KS_KERNEL_DEAD ? "dead" : "busy";
 }
 
-static void set_state(struct ks_kernel *kernel, enum ks_kernel_state state)
+void ks_kernel_set_state(struct ks_kernel *kernel, enum ks_kernel_state state)
 {
 	struct ks_core *core = kernel->core;
 
@@ -163,7 +162,7 @@ int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 	kernel->executions++;
 	cell->execution = kernel->executions;
 	kernel->cell = cell;
-	set_state(kernel, KS_KERNEL_BUSY);
+	ks_kernel_set_state(kernel, KS_KERNEL_BUSY);
 	return 0;
 }
 
@@ -202,7 +201,7 @@ static void cell_over(struct ks_kernel *kernel, struct ks_call *cell)
 		ks_kernel_keep_tail(kernel, i, KS_TAKE_PTR(cell->out[i]));
 	if (kernel->state != KS_KERNEL_BUSY)
 		return;
-	set_state(kernel, KS_KERNEL_IDLE);
+	ks_kernel_set_state(kernel, KS_KERNEL_IDLE);
 	(void)make_pipes(kernel, &ignored); /* behind the answer; what fails is tried again when it is needed, and then told */
 }
 
@@ -224,97 +223,6 @@ bool ks_kernel_interrupt(struct ks_kernel *kernel, const char *run_id)
 		return false;
 	signal_host(kernel);
 	return true;
-}
-
-/* ---- what the process says ---- */
-
-static const struct kern_part *part(const struct kern_frame *frame, const char *key)
-{
-	for (size_t i = 0; i < frame->part_count; i++)
-		if (strcmp(frame->parts[i].key, key) == 0)
-			return &frame->parts[i];
-	return NULL;
-}
-
-static bool is(const struct kern_part *p, const char *text)
-{
-	return p && p->len == strlen(text) && memcmp(p->data, text, p->len) == 0;
-}
-
-static void ready(struct ks_kernel *kernel)
-{
-	void (*opened)(void *, struct ks_kernel *, const struct ks_error *) = KS_TAKE_PTR(kernel->opened);
-
-	(void)uv_timer_stop(&kernel->host->timer);
-	kernel->was_ready = true;
-	set_state(kernel, KS_KERNEL_IDLE);
-	if (opened)
-		opened(kernel->opened_arg, kernel, NULL);
-	ks_core_turn(kernel->core);
-}
-
-/* "0" to "255"; a claim. */
-static int exit_code_of(const struct kern_part *p)
-{
-	int code = 0;
-
-	for (size_t i = 0; p && i < p->len && i < 3; i++)
-		if (((const char *)p->data)[i] >= '0' && ((const char *)p->data)[i] <= '9')
-			code = code * 10 + ((const char *)p->data)[i] - '0';
-	return code & 0xff;
-}
-
-static void cell_done(struct ks_kernel *kernel, const struct kern_frame *frame)
-{
-	struct ks_call *cell = kernel->cell;
-	const struct kern_part *status = part(frame, "status");
-
-	cell->cell_status = is(status, "ok") ? KS_CELL_OK : is(status, "interrupted") ? KS_CELL_INTERRUPTED : KS_CELL_ERROR;
-	const struct kern_part *number = part(frame, "exit") ? part(frame, "exit") : part(frame, "code");
-	int code = number ? exit_code_of(number) : cell->cell_status == KS_CELL_OK ? 0 : 1;
-	if (part(frame, "exit"))
-		ks_notes_add(&cell->notes, "exit_in_cell", "the code asked to exit with %d; the kernel and its state are kept", code);
-	ks_call_cell_ended(cell, code);
-}
-
-/* It waits for a line of its input. */
-static void input_wanted(struct ks_call *cell, const struct kern_frame *frame)
-{
-	const struct kern_part *prompt = part(frame, "input");
-
-	if (cell->ops->input_wanted)
-		cell->ops->input_wanted(cell->arg, prompt->data, prompt->len < KS_PROMPT_MAX ? prompt->len : KS_PROMPT_MAX, part(frame, "password"));
-}
-
-int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame)
-{
-	const struct ks_call *cell = kernel->cell;
-
-	if (part(frame, "ready") && kernel->state == KS_KERNEL_STARTING)
-		ready(kernel);
-	else if (part(frame, "done") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number)
-		cell_done(kernel, frame);
-	else if (part(frame, "input") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number && cell->params->interactive)
-		input_wanted(kernel->cell, frame);
-	else
-		return -1;
-	return 0;
-}
-
-static void on_lost(uv_timer_t *timer)
-{
-	struct ks_call *host = timer->data;
-
-	ks_log(KS_LOG_INFO, "kernel_lost", "kernel %s has lost its channel, and is ended", host->kernel->id);
-	host->channel_lost = true;
-	ks_call_cancel(host);
-}
-
-/* It is dying, and its end follows at once; or it lives, and cannot be reached any more. */
-void ks_kernel_channel_lost(struct ks_kernel *kernel)
-{
-	if (kernel->host && kernel->host->state == KS_CALL_RUNNING)
-		(void)uv_timer_start(&kernel->host->timer, on_lost, KS_KERNEL_LOST_MS, 0);
 }
 
 /* ---- the host call ---- */
@@ -354,7 +262,7 @@ static void host_gone(struct ks_kernel *kernel, const struct ks_error *err)
 	const bool was_open = kernel->state == KS_KERNEL_IDLE || kernel->state == KS_KERNEL_BUSY;
 	opened = KS_TAKE_PTR(kernel->opened);
 	if (was_open)
-		set_state(kernel, KS_KERNEL_DEAD);
+		ks_kernel_set_state(kernel, KS_KERNEL_DEAD);
 	kernel->state = KS_KERNEL_DEAD;
 	void *opened_arg = kernel->opened_arg;
 	struct ks_core *core = kernel->core;

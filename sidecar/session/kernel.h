@@ -109,7 +109,8 @@ int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame);
 void ks_kernel_channel_lost(struct ks_kernel *kernel);
 void ks_kernels_forget_session(struct ks_session *session);
 
-/* ---- between kernel.c, kernel_tails.c, shell.c ---- */
+/* ---- between kernel.c, kernel_words.c, kernel_tails.c, shell.c ---- */
+void ks_kernel_set_state(struct ks_kernel *kernel, enum ks_kernel_state state);
 int ks_kernel_fail_dead(const struct ks_kernel *kernel, struct ks_error *err); /* -1 */
 void ks_kernel_report(struct ks_kernel *kernel, int which, const char *data, size_t len); /* printed by no cell */
 size_t ks_kernel_room(const struct ks_kernel *kernel); /* for it; 0: later */
