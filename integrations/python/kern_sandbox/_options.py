@@ -76,9 +76,16 @@ def field(name: str, value: Any, message: str, wire: str) -> Any:
         raise wrong(name, f"from {rules['minimum']} to {rules['maximum']}", value, "out_of_range")
     if isinstance(value, str):
         _check_text(name, value, rules)
-    if "maxItems" in rules and not rules.get("minItems", 0) <= len(value) <= rules["maxItems"]:
-        raise wrong(name, f"{rules.get('minItems', 0)} to {rules['maxItems']} items long", len(value), "out_of_range")
+    count(name, value, message, wire)
     return value
+
+
+def count(name: str, value: Any, message: str, wire: str) -> None:
+    """How many items there may be."""
+    rules = RULES[message][wire]
+    most = rules.get("maxItems", rules.get("maxProperties"))
+    if most is not None and not rules.get("minItems", 0) <= len(value) <= most:
+        raise wrong(name, f"{rules.get('minItems', 0)} to {most} items long", len(value), "out_of_range")
 
 
 def _check_text(name: str, value: str, rules: Mapping[str, Any]) -> None:

@@ -113,6 +113,9 @@ class Options:
         if self.interpreters is not None:
             params["interpreters"] = check.env("interpreters", self.interpreters)
         params.update(self._isolation())
+        names = {wire: name for name, wire in {**SAME, **RENAMED}.items()}
+        for wire, value in params.items():
+            check.count(names.get(wire, wire), value, SESSION, wire)
         return params
 
     def _isolation(self) -> Dict[str, Any]:
@@ -139,6 +142,8 @@ class Options:
         return params
 
 
+# option -> field of session/open, where the value is written otherwise
+RENAMED = {"cap_drop": "capDrop", "egress_allow": "egressAllow"}
 # option -> field of session/open, where the value is the same
 SAME = {
     "image": "image",

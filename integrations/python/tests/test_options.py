@@ -46,6 +46,22 @@ def test_limits_are_taken_at_their_ends():
         kern.Sandbox(**options)
 
 
+@pytest.mark.parametrize(
+    "name, most, make",
+    [
+        ("env", 256, lambda n: {f"A{i}": "" for i in range(n)}), ("cap_drop", 64, lambda n: ["CHOWN"] * n),
+        ("mounts", 64, lambda n: {"/tmp" + "/." * i: f"/m{i}" for i in range(n)}), ("profiles", 16, lambda n: ["vcpu:a"] * n),
+        ("tmpfs", 64, lambda n: {f"/t{i}": "1m" for i in range(n)}), ("egress_allow", 256, lambda n: ["a.example"] * n),
+        ("preload", 16, lambda n: ["json"] * n),
+    ],
+)  # fmt: skip
+def test_how_many_there_may_be(name, most, make):
+    kern.Sandbox(**{name: make(most)})
+    with pytest.raises(kern.SandboxError, match=name) as caught:
+        kern.Sandbox(**{name: make(most + 1)})
+    assert caught.value.reason == "out_of_range"
+
+
 def test_misspelt_options_are_named():
     for name, meant in (("memory", "memory_mb"), ("timeout", "timeout_s"), ("mount", "mounts"), ("netwrok", "network")):
         with pytest.raises(kern.UnknownOption, match=f"did you mean '{meant}'"):
