@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -100,7 +101,9 @@ class TestPolicy:
 
         if request.param and "--bridge" not in HELP:
             pytest.skip("this sidecar has no shell")
-        workspace = tmp_path / "a b:c"
+        # /var/tmp is a link in a box, so nothing can be mounted below it at its own path
+        above = tempfile.mkdtemp(dir=Path.home()) if str(tmp_path).startswith("/var/tmp/") else str(tmp_path)
+        workspace = Path(above, "a b:c")
         workspace.mkdir()
         policy = kern_execution_policy(marker_bridge=request.param, command_timeout=20.0, memory_mb=128)
         session = ShellSession(workspace, policy, ("/bin/bash",), {"GIVEN": "secret"})
@@ -109,6 +112,7 @@ class TestPolicy:
         session.place = workspace
         yield session
         session.stop(5.0)
+        shutil.rmtree(above)
 
     def test_state_files_environment_and_status(self, session):
         def run(command):
