@@ -132,7 +132,8 @@ static void clean_part(struct ks_buf *out, const char *data, size_t len)
 {
 	KS_AUTOBUF struct ks_buf text = { 0 };
 
-	(void)ks_buf_reserve(&text, len);
+	if (len > 0)
+		(void)ks_buf_reserve(&text, len); /* what cleaning gives is rarely longer */
 	clean(&text, data, len);
 	if (has_long_line(&text))
 		add_lines(out, &text);
