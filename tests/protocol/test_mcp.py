@@ -275,6 +275,14 @@ def test_progress_and_cancel(mcp):
     assert all(m.get("id") != call for m in client.kept)
 
 
+def test_the_end_of_stdin_ends_what_runs(mcp):
+    """What is left behind is counted when the client is closed."""
+    client = mcp()
+    for _ in range(3):
+        client.begin("tools/call", {"name": "run_code", "arguments": {"code": "import time; time.sleep(60)"}})
+    assert client.text("run_code", code="1") == "1\n"
+
+
 # ---- configuration ----
 
 
@@ -299,7 +307,10 @@ def test_kernel(mcp):
 
 def test_setup_runs_once_before_the_first_call(mcp):
     client = mcp(KERN_MCP_SETUP="sleep 1; mkdir -p .deps && echo 'y = 42' > .deps/made.py")
+    waits = client.begin("tools/call", {"name": "run_code", "arguments": {"code": "open('ran', 'w')"}})
+    client.send("notifications/cancelled", {"requestId": waits})  # before it has begun
     assert client.text("run_code", code="import made; made.y") == "42\n"
+    assert client.text("list_files") == ".deps/\n" and all(m.get("id") != waits for m in client.kept)
     assert "Installed beforehand: sleep 1; " in client.call("tools/list")["tools"][0]["description"]
 
 
