@@ -103,7 +103,7 @@ static int sort(struct ks_visit *visit, size_t first, size_t count, struct ks_er
 		from = to;
 		to = other;
 	}
-	if (from == visit->scratch)
+	if (count > 0 && from == visit->scratch)
 		memcpy(to, from, count * sizeof(*from));
 	return 0;
 }
