@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tests/packages-python.sh [--all] [PYTHON...]: puts the libraries whose results are tested into build/python-packages/X.Y,
 # once; default: /usr/bin/python3 and the libraries that most people use. --all: the others, too, and X.Y-ipython.
+# --jupyter: into build/jupyter-packages what kernels of Jupyter and their tests need.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -16,6 +17,10 @@ install() { # PYTHON DIRECTORY PACKAGE...
 	echo "$directory: $* ($(du -sm "$directory" | cut -f1) MiB)"
 }
 
+if [ "${1:-}" = --jupyter ]; then
+	install /usr/bin/python3 "$top/build/jupyter-packages" ipykernel markdown-it-py nbclient nh3
+	exit
+fi
 packages=(numpy pandas matplotlib Pillow)
 all=
 if [ "${1:-}" = --all ]; then
