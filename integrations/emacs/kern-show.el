@@ -60,14 +60,14 @@
 
 (defvar kern-show--images 0)
 
-(defun kern-show-image (base64 suffix)
-  "Show an image, BASE64, where this Emacs can.
+(defun kern-show-image (bytes suffix)
+  "Show the image of BYTES where this Emacs can.
 In any case write it to the cache, with SUFFIX."
   (condition-case error
-      (let* ((bytes (base64-decode-string (or base64 (error "It is gone"))))
-             (home (expand-file-name "kern/emacs" (or (getenv "XDG_CACHE_HOME") "~/.cache")))
+      (let* ((home (expand-file-name "kern/emacs" (or (getenv "XDG_CACHE_HOME") "~/.cache")))
              (file (expand-file-name (format "%d-%d.%s" (emacs-pid) (cl-incf kern-show--images) suffix) home))
              (coding-system-for-write 'no-conversion))
+        (unless bytes (error "It is gone"))
         (with-file-modes #o700 (make-directory home t))
         (with-file-modes #o600 (write-region bytes nil file nil 'silent))
         (when (display-images-p) (kern-show--at-end (insert-image (create-image bytes nil t)) (insert "\n")))

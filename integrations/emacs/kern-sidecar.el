@@ -11,7 +11,7 @@
 
 (require 'seq)
 
-(defconst kern-sidecar--max-line-bytes (ash 16 20))
+(defconst kern-sidecar--max-line-bytes (ash 4 20))
 (defconst kern-sidecar--piece-bytes (ash 1 20))
 
 (defcustom kern-program nil
@@ -42,6 +42,7 @@ One that was named and is wrong is not replaced by another."
   "Start the sidecar."
   (unless (json-available-p) (user-error "This Emacs was built without JSON, which kern needs"))
   (let* ((default-directory "/")
+         (process-adaptive-read-buffering nil) ; no waiting for more
          (stderr (generate-new-buffer " *kern-sidecar stderr*"))
          (process (make-process :name "kern-sidecar" :command (list (kern-sidecar-program) "--stdio") :connection-type 'pipe
                                 :coding 'utf-8-unix :noquery t :stderr stderr
@@ -121,19 +122,19 @@ which means that nothing ran."
       (dolist (done waiting)
         (funcall done nil `(:message ,(format "kern-sidecar ended (%s) before it answered%s" (string-trim event) words) :data (:reason "sidecar_lost")))))))
 
-(defun kern-sidecar-read-text (text done &optional before)
-  "Call DONE with the string of TEXT, which may be a blob.
-Bytes in base64 stay as they are.  Of a blob that is gone it is nil.
-BEFORE is what has been read."
-  (cond ((stringp text) (funcall done text))
-        ((plist-get text :base64) (funcall done (plist-get text :base64)))
-        (t (kern-sidecar-request
-            "blob/read" `(:id ,(plist-get (plist-get text :blob) :id) :offset ,(or (plist-get text :at) 0) :length ,kern-sidecar--piece-bytes)
-            (lambda (piece error)
-              (let ((whole (concat before (or (plist-get piece :text) (plist-get piece :base64)))))
-                (cond (error (funcall done nil))
-                      ((plist-get piece :eof) (funcall done whole))
-                      (t (kern-sidecar-read-text `(:at ,(plist-get piece :nextOffset) ,@text) done whole)))))))))
+(defun kern-sidecar-read-image (image done &optional offset before)
+  "Call DONE with the bytes of IMAGE, base64 in a line or bytes in a blob.
+Of a blob that is gone it is nil.  BEFORE is what stands before OFFSET."
+  (if-let ((blob (and (listp image) (plist-get image :blob))))
+      (kern-sidecar-request
+       "blob/read" `(:id ,(plist-get blob :id) :offset ,(or offset 0) :length ,kern-sidecar--piece-bytes)
+       (lambda (piece error)
+         (let ((whole (concat before (if (plist-get piece :base64) (base64-decode-string (plist-get piece :base64))
+                                       (encode-coding-string (or (plist-get piece :text) "") 'utf-8)))))
+           (cond (error (funcall done nil))
+                 ((plist-get piece :eof) (funcall done whole))
+                 (t (kern-sidecar-read-image image done (plist-get piece :nextOffset) whole))))))
+    (funcall done (base64-decode-string (if (stringp image) image (plist-get image :base64))))))
 
 (provide 'kern-sidecar)
 ;;; kern-sidecar.el ends here

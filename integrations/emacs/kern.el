@@ -204,16 +204,20 @@ Or with nil and an error."
 
 (defun kern--end (run result error)
   "RUN has ended with RESULT, or did not begin because of ERROR."
-  (setq kern--running (delq run kern--running))
   (kern-sidecar-unlisten (plist-get run :id))
   (if error
       (let* ((data (plist-get error :data)) (hint (plist-get data :hint)))
         (kern-show-line (format "--- not run: %s%s" (plist-get error :message) (if hint (format " (%s)" hint) "")))
-        (when (equal (plist-get data :reason) "kernel_dead") (kern-show-line "--- M-x kern-restart begins afresh")))
+        (when (equal (plist-get data :reason) "kernel_dead") (kern-show-line "--- M-x kern-restart begins afresh"))
+        (kern--done run))
     (let ((missed (- (+ (plist-get result :stdoutBytes) (plist-get result :stderrBytes)) (plist-get run :seen))))
       (when (> missed 0) (kern-show-line (format "[%d bytes came too fast to be shown here]" missed)))
       (dolist (note (kern--listed (plist-get result :runtimeNotes))) (kern-show-line (format "[%s]" (plist-get note :message))))
-      (kern--values (kern--listed (plist-get result :results)) (lambda () (kern--close run result)))))
+      (kern--values (kern--listed (plist-get result :results)) (lambda () (kern--close run result) (kern--done run))))))
+
+(defun kern--done (run)
+  "RUN is over."
+  (setq kern--running (delq run kern--running))
   (force-mode-line-update t))
 
 (defun kern--listed (value)
@@ -227,9 +231,9 @@ Or with nil and an error."
            (image (or (plist-get data :image/png) (plist-get data :image/jpeg)))
            (text (or (plist-get data :text/plain) (plist-get data :text/markdown))))
       (if image
-          (kern-sidecar-read-text image (lambda (base64)
-                                          (kern-show-image base64 (if (plist-get data :image/png) "png" "jpg"))
-                                          (kern--values (cdr results) done)))
+          (kern-sidecar-read-image image (lambda (bytes)
+                                           (kern-show-image bytes (if (plist-get data :image/png) "png" "jpg"))
+                                           (kern--values (cdr results) done)))
         (kern-show-line (cond ((stringp text) text) (text "[a value too long to be shown]") (t "[a value that is no text]")))
         (kern--values (cdr results) done)))))
 
@@ -304,11 +308,11 @@ A cell keeps its state; what is asked twice, and a box, is made to stop."
       (plist-put run :asked t))))
 
 (defun kern-restart ()
-  "End everything of this project.
+  "End everything of this project; in the output buffer, of all.
 The next run begins afresh, with the settings of then."
   (interactive)
-  (let* ((root (kern--root)) (session (gethash root kern--sessions)))
-    (when session
+  (dolist (root (if (derived-mode-p 'kern-show-mode) (hash-table-keys kern--sessions) (list (kern--root))))
+    (when-let ((session (gethash root kern--sessions)))
       (remhash root kern--sessions)
       (kern-sidecar-request "session/close" `(:sessionId ,(plist-get session :id)) #'ignore))))
 

@@ -131,6 +131,11 @@ print('\\x1b[31mr\\u00e9d\\x1b[0m\\n50%\\r100%')
 Png()
 # %%
 for i in range(30000): print('x' * 99)
+# %%
+import os
+class Big: # longer than a line of the protocol
+    def _repr_png_(self): return b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 1300, 1000, 8, 2, 0, 0, 0)) + chunk(b'IDAT', zlib.compress(b''.join(b'\\0' + os.urandom(3900) for _ in range(1000)), 0)) + chunk(b'IEND', b'')
+Big()
 "
     (kern-test-at 1)
     (let ((shown (kern-test-ran #'kern-run-cell)))
@@ -140,7 +145,14 @@ for i in range(30000): print('x' * 99)
     (kern-test-at 8)
     (let ((shown (kern-test-ran #'kern-run-cell)))
       (should (<= (length shown) 1000000))
-      (should (string-match-p "\n--- python \\[[0-9]+\\]: ok" shown)))))
+      (should (string-match-p "\n--- python \\[[0-9]+\\]: ok" shown)))
+    (kern-test-at 10)
+    (let ((shown (kern-test-ran #'kern-run-cell)))
+      (should (string-match "\\[image\\] \\(.*\\)$" shown))
+      (should (> (file-attribute-size (file-attributes (match-string 1 shown))) 3900000)))
+    (with-current-buffer (kern-show--buffer) (kern-restart)) ; of all
+    (kern-test-at 6)
+    (should (string-match-p "NameError" (kern-test-ran #'kern-run-region)))))
 
 (ert-deftest kern-doctor-and-a-sidecar-that-is-lost-or-wrong ()
   (kern-test-with "last.py" #'python-mode "1 + 1\n"

@@ -37,8 +37,7 @@ async function resultOf(sidecar, fields) {
 
 async function base64Of(sidecar, text) {
   if (typeof text === 'string') return text;
-  // a string is base64 already; what had to travel another way is the same characters as bytes
-  return text.base64 !== undefined ? text.base64 : (await bytesOfText(sidecar, text)).toString('latin1');
+  return text.base64 !== undefined ? text.base64 : (await bytesOfText(sidecar, text)).toString('base64'); // a blob has the bytes
 }
 
 class ExecutionResult {

@@ -50,9 +50,12 @@ enddef
 
 # The directory that is the current buffer's project, or '': what has no marker above it, or is all of $HOME, is none.
 def Root(): string
-  var file = resolve(expand('%:p'))
+  var file = &buftype == '' ? resolve(expand('%:p')) : ''
+  if file !~ '^/' # no file, or one of another machine
+    return ''
+  endif
   var path = fnamemodify(file, ':h')
-  while file != '' && path != '/' && path != resolve($HOME)
+  while path != '/' && path != resolve($HOME)
     for marker in Setting('markers')
       if !empty(glob(escape(path, '*?[{`$\') .. '/' .. marker, true, true))
         return path
@@ -200,8 +203,8 @@ enddef
 
 def End(facts: dict<any>, result: dict<any>, error: dict<any>)
   sidecar.Unlisten(facts.id)
-  remove(running, facts.id)
   if !empty(error)
+    remove(running, facts.id)
     show.Say(printf('--- not run: %s%s', error.message, empty(get(get(error, 'data', {}), 'hint', '')) ? '' : ' (' .. error.data.hint .. ')'))
     if get(get(error, 'data', {}), 'reason', '') == 'kernel_dead'
       show.Say('--- :KernRestart begins afresh')
@@ -216,7 +219,6 @@ def End(facts: dict<any>, result: dict<any>, error: dict<any>)
     endfor
     Values(Listed(result, 'results'), 0, () => Close(facts, result))
   endif
-  redrawstatus!
 enddef
 
 # A list of a result; one that was too large for a line is left out.
@@ -233,9 +235,9 @@ def Values(results: list<any>, i: number, Done: func)
   var data = results[i].data
   var suffix = has_key(data, 'image/png') ? 'png' : has_key(data, 'image/jpeg') ? 'jpeg' : ''
   if suffix != ''
-    sidecar.ReadText(data['image/' .. suffix], (base64) => {
-      var file = base64 == '' ? '' : show.Image(base64, suffix)
-      show.Say(file == '' ? '[an image that could not be written]' : '[image] ' .. file)
+    var file = show.ImageFile(suffix)
+    sidecar.Save(data['image/' .. suffix], file, (all) => {
+      show.Say(all ? '[image] ' .. file : '[an image that could not be written]')
       Values(results, i + 1, Done)
     })
     return
@@ -253,6 +255,8 @@ def Close(facts: dict<any>, result: dict<any>)
   var where = facts.in_box ? 'box' : '[' .. get(result, 'executionCount', ' ') .. ']'
   show.Say(printf('--- %s %s: %s, %.2f s%s', facts.language, where, how, result.durationMs / 1000.0, lost))
   show.Errors(Mistakes(facts, result))
+  remove(running, facts.id)
+  redrawstatus!
 enddef
 
 # Where the error is in the user's files, the innermost last as in a traceback.
@@ -307,13 +311,13 @@ export def Interrupt()
   endfor
 enddef
 
-# Ends everything of this project; the next run begins afresh, with the settings of then.
+# Ends everything of this project, in the output of all; the next run begins afresh, with the settings of then.
 export def Restart()
-  var root = Root()
-  if has_key(sessions, root)
-    var session = remove(sessions, root)
-    sidecar.Request('session/close', {sessionId: session.id}, (_, _) => 0)
-  endif
+  for root in bufname() =~ '^kern://' ? keys(sessions) : [Root()]
+    if has_key(sessions, root)
+      sidecar.Request('session/close', {sessionId: remove(sessions, root).id}, (_, _) => 0)
+    endif
+  endfor
 enddef
 
 export def Output()

@@ -118,7 +118,10 @@ enddef
 def Test_images_long_output_and_escapes()
   Edit('rich.py', ['import struct, zlib', 'def chunk(kind, data): return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))',
     'class Png:', '    def _repr_png_(self): return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b"")',
-    'print("\x1b[31mred\x1b[0m\n50%\r100%")', 'Png()', '# %%', 'for i in range(20000): print(i)'])
+    'print("\x1b[31mred\x1b[0m\n50%\r100%")', 'Png()', '# %%', 'for i in range(20000): print(i)',
+    '# %%', 'import os', 'class Big: # longer than a line of the protocol',
+    '    def _repr_png_(self): return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1300, 1000, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(b"".join(b"\0" + os.urandom(3900) for _ in range(1000)), 0)) + chunk(b"IEND", b"")',
+    'Big()'])
   set filetype=python
   cursor(1, 1)
   var shown = Ran('KernCell')
@@ -127,6 +130,14 @@ def Test_images_long_output_and_escapes()
   cursor(8, 1)
   Ran('KernCell')
   assert_equal(10000, len(getbufline('kern://output', 1, '$')))
+  cursor(10, 1)
+  assert_true(getfsize(matchstr(Ran('KernCell'), '\[image\] \zs[^\n]*')) > 3900000)
+  wincmd b
+  assert_equal('kern://output', bufname())
+  KernRestart
+  wincmd t
+  cursor(6, 1)
+  assert_match('NameError', Ran('KernRun'))
 enddef
 
 def Test_doctor_and_a_sidecar_that_is_lost_or_wrong()

@@ -45,6 +45,16 @@ async function until(condition, what, seconds = 60) {
   }
 }
 
+/** Pids of the sidecars that this process has started. */
+const sidecars = () => fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).filter((pid) => {
+  try {
+    const status = fs.readFileSync(`/proc/${pid}/status`, 'utf8');
+    return new RegExp(`^PPid:\\s+${process.pid}$`, 'm').test(status) && !/^State:\s+Z/m.test(status);
+  } catch {
+    return false;
+  }
+}).map(Number);
+
 /** Runs media/panel.js as the page of a panel, with as much of a document as it asks for; `sections` is what it shows. */
 function pageOf(panel) {
   const sections = new Map();
@@ -63,4 +73,4 @@ function pageOf(panel) {
   return { sections, click };
 }
 
-module.exports = { vscode, editor, folder, home, start, stop, run, open, diagnostics, textOf, until, pageOf };
+module.exports = { vscode, editor, folder, home, start, stop, run, open, diagnostics, textOf, until, sidecars, pageOf };

@@ -71,12 +71,12 @@ enddef
 
 var images = 0
 
-# Writes an image, which is base64, to the cache and gives its path.
-export def Image(base64: string, suffix: string): string
+# A file in the cache for an image, which nobody else can read.
+export def ImageFile(suffix: string): string
   var home = ($XDG_CACHE_HOME =~ '^/' ? $XDG_CACHE_HOME : $HOME .. '/.cache') .. '/kern/vim'
   mkdir(home, 'p', 0o700)
   images += 1
   var file = printf('%s/%d-%d.%s', home, getpid(), images, suffix)
-  system('base64 -d > ' .. shellescape(file), base64)
-  return v:shell_error == 0 ? file : ''
+  writefile([], file)
+  return file
 enddef

@@ -125,28 +125,29 @@ def Ended(ended: job, status: number)
   endfor
 enddef
 
-# Reads a Text: Done(string). Bytes in base64 stay as they are; what did not fit a line is fetched.
-export def ReadText(text: any, Done: func)
-  if type(text) == v:t_string
-    Done(text)
-  elseif has_key(text, 'base64')
-    Done(text.base64)
+# Writes the bytes of an image, which is base64 in a line and bytes in a blob, to a file: Done(whether it is all there).
+export def Save(image: any, file: string, Done: func)
+  if type(image) == v:t_dict && has_key(image, 'blob')
+    Fetch(image.blob.id, 0, file, Done)
   else
-    Fetch(text.blob.id, 0, '', Done)
+    Done(Add(file, {base64: type(image) == v:t_dict ? image.base64 : image}))
   endif
 enddef
 
-def Fetch(id: string, offset: number, before: string, Done: func)
+def Fetch(id: string, offset: number, file: string, Done: func)
   Request('blob/read', {id: id, offset: offset, length: PIECE_BYTES}, (piece, error) => {
-    if !empty(error) # evicted: what we have is not all, and half an image is none
-      Done('')
-      return
-    endif
-    var whole = before .. get(piece, 'text', get(piece, 'base64', ''))
-    if piece.eof
-      Done(whole)
+    if !empty(error) || !Add(file, piece) # evicted, or the disk is full: half an image is none
+      delete(file)
+      Done(false)
+    elseif piece.eof
+      Done(true)
     else
-      Fetch(id, piece.nextOffset, whole, Done)
+      Fetch(id, piece.nextOffset, file, Done)
     endif
   })
+enddef
+
+def Add(file: string, piece: dict<any>): bool
+  system((has_key(piece, 'base64') ? 'base64 -d >> ' : 'cat >> ') .. shellescape(file), get(piece, 'base64', get(piece, 'text', '')))
+  return v:shell_error == 0
 enddef
