@@ -2,7 +2,6 @@
 
 import base64
 import os
-import queue
 import signal
 import subprocess
 import sys
@@ -118,6 +117,21 @@ def text_of(seen, stream):
     return "".join(content["text"] for kind, content in seen if kind == "stream" and content["name"] == stream)
 
 
+def wait_until(condition):
+    end = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < end, "it did not come to that"
+        time.sleep(0.02)
+
+
+def is_gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rsplit(b")", 1)[1].split()[0] == b"Z"
+    except OSError:
+        return True
+
+
 # -- what a person sees
 
 
@@ -223,14 +237,9 @@ def test_silent_cells_and_the_rest_of_the_protocol(python):
 def test_output_between_cells(python):
     late = "import threading\nthreading.Timer(0.2, lambda: print('late')).start()"
     request = python.client.execute(late)
-    end = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < end:
-        try:
-            message = python.client.get_iopub_msg(timeout=1)
-        except queue.Empty:
-            continue
-        if message["content"].get("text") == "late\n":
-            break
+    message = {"content": {}}
+    while message["content"].get("text") != "late\n":
+        message = python.client.get_iopub_msg(timeout=WAIT_SECONDS)
     assert message["content"]["name"] == "stdout" and message["parent_header"]["msg_id"] == request
     python.ask(request)
 
@@ -261,6 +270,29 @@ def test_a_dead_box_is_told_and_a_restart_helps(python):
     assert python.run("kept")[0]["ename"] == "NameError"
 
 
+def test_a_restart_and_an_interrupt_while_it_is_busy(specs, tmp_path):
+    """The one ends a cell that does not listen, the other a setup that takes too long."""
+    notebook = Notebook("kern-bash", tmp_path, KERN_JUPYTER_SETUP="sleep 1000")
+    try:
+        pid = notebook.manager.provisioner.process.pid
+        request = notebook.client.execute("echo never")
+        wait_until(lambda: children_of(pid))
+        notebook.manager.interrupt_kernel()
+        assert notebook.ask(request)["ename"] == "KeyboardInterrupt"
+    finally:
+        notebook.close()
+    notebook = Notebook("kern-bash", tmp_path)
+    try:
+        notebook.run("trap '' INT")
+        notebook.client.execute("echo go; while true; do :; done")
+        wait_until(lambda: notebook.client.get_iopub_msg(timeout=WAIT_SECONDS)["content"].get("text") == "go\n")
+        notebook.manager.restart_kernel()
+        notebook.client.wait_for_ready(timeout=WAIT_SECONDS)
+        assert text_of(notebook.run("echo new")[1], "stdout") == "new\n"
+    finally:
+        notebook.close()
+
+
 def test_a_sidecar_that_is_lost_and_a_kernel_that_is_killed(specs, tmp_path):
     notebook = Notebook("kern-bash", tmp_path)
     try:
@@ -279,13 +311,7 @@ def test_a_sidecar_that_is_lost_and_a_kernel_that_is_killed(specs, tmp_path):
         assert notebook.run("sleep 1000 &")[0]["status"] == "ok"
         [sidecar] = children_of(pid)
         os.kill(pid, signal.SIGKILL)
-        end = time.monotonic() + WAIT_SECONDS
-        while os.path.exists(f"/proc/{sidecar}") and time.monotonic() < end:
-            if open(f"/proc/{sidecar}/stat").read().rsplit(")", 1)[1].split()[0] == "Z":
-                break
-            time.sleep(0.02)
-        else:
-            assert not os.path.exists(f"/proc/{sidecar}")
+        wait_until(lambda: is_gone(sidecar))
     finally:
         notebook.close()
 
