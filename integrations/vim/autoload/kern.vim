@@ -194,6 +194,7 @@ def Start(facts: dict<any>, method: string, target: dict<any>)
   running[facts.id].request = sidecar.Request(method, params, (result, error) => End(facts, result, error))
 enddef
 
+# A function, and no lambda: one that assigns to a member of what it captures crashes Vim 9.0 (or is E1248).
 def Hear(facts: dict<any>, heard: string, what: dict<any>)
   if heard == 'run/output' && has_key(what, 'text')
     facts.seen += what.bytes
