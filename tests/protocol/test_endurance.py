@@ -1,4 +1,5 @@
-"""10,000 calls in a row: nothing grows."""
+"""10,000 calls in a row: nothing grows. Boxes are made for their call here; those that are made ahead come and go by demand, and
+test_spares.py counts them."""
 
 import os
 import time
@@ -56,7 +57,7 @@ def cgroups_of(uid):
 
 def call(client, session, i):
     if i % 10 == 0:
-        result = client.run("sh", "-c", f"echo {i}; sleep 100 &")
+        result = client.run("sh", "-c", f"echo {i}; sleep 100 &", session={})
     elif i % 10 == 5:
         result = client.run("sh", "-c", f"echo {i}; echo {i} > f", sessionId=session)
     else:
@@ -69,7 +70,7 @@ def test_ten_thousand_calls(sidecar, owner, place):
     client = sidecar(
         validator=None, threaded=False
     )  # the messages are checked by every other test; here it would be most of the time
-    session = client.open()
+    session = client.open(start="template")
     for i in range(WARM):
         call(client, session, i)
     # pools grow to the largest burst and stay: let them, before anything is counted
@@ -86,7 +87,7 @@ def test_ten_thousand_calls(sidecar, owner, place):
 
 def test_failing_calls_leave_nothing_either(sidecar, place):
     client = sidecar(validator=None)
-    session = client.open()
+    session = client.open(start="template")
 
     def round_of_failures():
         client.fail("run/argv", {"argv": ["true"], "sessionId": session, "nope": 1})
