@@ -305,6 +305,15 @@ void ks_call_started(void *arg)
 	}
 }
 
+/* Of an interpreter that was booted ahead it is the boot, and may be read after its runner's word that it waits. */
+static void on_box_started(void *arg)
+{
+	const struct ks_call *call = arg;
+
+	if (!call->parked)
+		ks_call_started(arg);
+}
+
 static void on_failed(void *arg, const struct ks_error *err)
 {
 	struct ks_call *call = arg;
@@ -358,7 +367,7 @@ static void on_gone(void *arg)
 	look_after(call);
 }
 
-const struct ks_box_ops ks_call_box_ops = { ks_call_started, on_failed, on_ended, on_gone, ks_call_box_ready };
+const struct ks_box_ops ks_call_box_ops = { on_box_started, on_failed, on_ended, on_gone, ks_call_box_ready };
 
 
 void ks_call_look_done(struct ks_call *call)
