@@ -34,5 +34,5 @@ export function dedent(code: string): string {
 
 /** `code`, which stands at line `first` of its document, moved to that line: then every message names the right one. */
 export function placed(code: string, first: number): string {
-  return '\n'.repeat(first) + dedent(code);
+  return '\n'.repeat(first) + dedent(code.replaceAll('\r\n', '\n'));
 }

@@ -67,7 +67,6 @@ function mark(ran: Ran, result: Outcome, shows: Shows): void {
 
 /** Runs it; the entry tells what happened, also when nothing ran. */
 export async function run(document: vscode.TextDocument, target: Target, project: Project, shows: Shows, inBox = false): Promise<Entry> {
-  const settings = settingsOf(document.uri);
   const lines = target.first === target.last ? `line ${target.first + 1}` : `lines ${target.first + 1} to ${target.last + 1}`;
   const entry = new Entry(`run-${++runs}`, `${path.basename(document.uri.fsPath)}, ${lines}`);
   let logged = 0;
@@ -81,6 +80,7 @@ export async function run(document: vscode.TextDocument, target: Target, project
     shows.entry(entry);
   };
   try {
+    const settings = settingsOf(document.uri);
     const language = languageOf(document, settings);
     if (language === undefined) throw new Error(`nothing here runs ${document.languageId}: set kern.language`);
     const where = await whereToRun(language, target, settings, inBox);

@@ -20,9 +20,21 @@ export interface Settings {
   timeoutS: number;
 }
 
+const CHOICES = { runIn: ['auto', 'kernel', 'box'], workspace: ['folder', 'readonly', 'private'] } as const;
+
+/** VS Code hands out what is written, whatever the manifest says. What is wrong must not be taken for something weaker. */
+function checked(settings: Settings): Settings {
+  for (const name of ['runIn', 'workspace'] as const)
+    if (!(CHOICES[name] as readonly string[]).includes(settings[name]))
+      throw new Error(`kern.${name}: ${JSON.stringify(settings[name])} is not one of ${CHOICES[name].join(', ')}`);
+  const { protect } = settings;
+  if (!Array.isArray(protect) || !protect.every((one) => typeof one === 'string')) throw new Error('kern.protect: a list of names wanted');
+  return settings; // the others are checked by kern-sandbox
+}
+
 export function settingsOf(uri: vscode.Uri): Settings {
   const from = vscode.workspace.getConfiguration('kern', uri);
-  return {
+  return checked({
     language: from.get('language', 'auto'),
     runIn: from.get('runIn', 'auto'),
     workspace: from.get('workspace', 'folder'),
@@ -31,7 +43,7 @@ export function settingsOf(uri: vscode.Uri): Settings {
     memoryMb: from.get('memoryMb', 512),
     cpus: from.get('cpus', null),
     timeoutS: from.get('timeoutS', 30),
-  };
+  });
 }
 
 /** The language that runs a document, or undefined. */

@@ -64,7 +64,7 @@ test('an error is marked at its line: exception, in a function, syntax, related 
   assert.equal(textOf(await run('runSelection')), '5\n'); // indented
   editor.edit(document, document.content + '\n');
   assert.deepEqual(diagnostics(document), []);
-  const shell = open('err.sh', 'shellscript', 'echo fine\n# %%\necho on\nno-such-program\n');
+  const shell = open('err.sh', 'shellscript', 'echo fine\r\n# %%\r\necho on\r\nno-such-program\r\n');
   await run('runCell', shell.uri, 1);
   assert.deepEqual(diagnostics(shell).map(({ range, message }) => [range.start.line, message]), [[3, 'no-such-program: command not found']]);
   const script = open('err.js', 'javascript', 'let a = 1;\n// %%\nnull.x;\n');
@@ -179,7 +179,13 @@ print(can(lambda: open('made', 'w')), can(lambda: open('.git/hook', 'w')), os.pa
   await run('restart');
   assert.equal(await reach(), 'True False False False False /workspace');
   assert.equal(fs.existsSync(path.join(folder, 'made')), false);
-  editor.set('workspace', 'folder');
+  for (const [name, value, said] of [['workspace', 'Readonly', /^not run: kern\.workspace: "Readonly" is not one of folder, /],
+    ['protect', '.git', /^not run: kern\.protect: a list /], ['network', 'no', /^not run: network: boolean wanted/], ['memoryMb', 1, /^not run: memoryMb: 1 is not within /]]) {
+    editor.set(name, value);
+    await run('restart');
+    assert.match((await run('runCell', document.uri, 0)).footer, said);
+    editor.set(name, undefined);
+  }
   await run('restart');
   fs.rmSync(outside, { recursive: true });
 });
@@ -231,7 +237,7 @@ start();
 open('on.py', 'python', 'print("on", flush=True)\\nwhile True: pass');
 run('runCell');
 until(() => editor.channels.Kern.text.includes('\\non\\n'), 'its output').then(() => console.log(JSON.stringify({ folder, pids: sidecars() })));`;
-  const host = spawn(process.execPath, ['-e', script], { cwd: __dirname, stdio: ['ignore', 'pipe', 'inherit'] });
+  const host = spawn(process.execPath, ['-e', script], { cwd: __dirname, env: { ...process.env, NODE_PATH: __dirname }, stdio: ['ignore', 'pipe', 'inherit'] });
   let said = '';
   host.stdout.on('data', (chunk) => { said += chunk; });
   await until(() => said.endsWith('\n'), 'the running cell');
