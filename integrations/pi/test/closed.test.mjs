@@ -115,7 +115,6 @@ test("the SDK: directories of sessions in one process, each with its own box", a
 	const { createAgentSession, DefaultResourceLoader, ModelRuntime, SessionManager, SettingsManager } = await import(join(PI_HOME, "dist/index.js"));
 	const { fauxAssistantMessage, fauxProvider, fauxToolCall } = await import(join(PI_HOME, "node_modules/@earendil-works/pi-ai/dist/index.js")).catch(() => import(join(PI_HOME, "../pi-ai/dist/index.js")));
 	const at = place(t);
-	process.env.TMPDIR = at.top; // for what pi keeps there
 	async function session(cwd, calls) {
 		const settingsManager = SettingsManager.inMemory();
 		const resourceLoader = new DefaultResourceLoader({ cwd, agentDir: at.agent, settingsManager, noExtensions: true, additionalExtensionPaths: [EXTENSION] });

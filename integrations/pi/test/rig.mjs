@@ -76,7 +76,7 @@ export function start(at, script, { args = [], env = {}, kern = true, mode = ["-
 	const words = [PI_CLI, "-ne", ...given, "--model", "faux/scripted", "--no-session", ...mode, ...args, ...(prompt ? [prompt] : [])];
 	const child = spawn(process.execPath, words, {
 		cwd: at.work,
-		env: { ...process.env, TMPDIR: at.top, PI_OFFLINE: "1", PI_CODING_AGENT_DIR: at.agent, FAUX_SCRIPT: file, ANTHROPIC_API_KEY: "sk-the-hosts-key", ...env },
+		env: { ...process.env, PI_OFFLINE: "1", PI_CODING_AGENT_DIR: at.agent, FAUX_SCRIPT: file, ANTHROPIC_API_KEY: "sk-the-hosts-key", ...env },
 		stdio: ["pipe", "pipe", "pipe"],
 	});
 	const run = { child, out: "", err: "", events: [] };
