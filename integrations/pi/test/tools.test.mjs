@@ -80,6 +80,17 @@ test("skills and pi's documentation can be read and not written; images are a ma
 	assert.match(image.text, /images: false/);
 });
 
+test("a skill in a directory that never comes into a box is left out, and the tools go on", async (t) => {
+	const at = place(t);
+	files(at.top, { ".ssh/deploy/SKILL.md": "---\nname: deploy\ndescription: Deploys\n---\nkey\n", "work/a.txt": "a\n", "agent/skills/greet/SKILL.md": "---\nname: greet\ndescription: Says hello\n---\nhello\n" });
+	const [ours, skill, other] = await play(at, [
+		["bash", { command: "cat a.txt" }], ["read", { path: join(at.top, ".ssh/deploy/SKILL.md") }], ["read", { path: join(at.agent, "skills/greet/SKILL.md") }],
+	], { args: ["--skill", join(at.top, ".ssh/deploy")], env: { HOME: at.top } });
+	assert.equal(ours.text, "a\n");
+	assert.match(skill.text, /EACCES/);
+	assert.match(other.text, /hello/);
+});
+
 test("what a command has left out is in a file that can be read, and no other file beside it", async (t) => {
 	const at = place(t);
 	writeFileSync(join(at.top, "pi-bash-00112233aabbccdd.log"), "of another session\n");
