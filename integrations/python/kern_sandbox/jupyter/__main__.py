@@ -80,7 +80,9 @@ def parser() -> argparse.ArgumentParser:
     place.add_argument("--user", action="store_true", help="for this user only")
     place.add_argument("--sys-prefix", action="store_true", help="in the environment of this Python")
     place.add_argument("--prefix", help="below PREFIX/share/jupyter")
-    installing.add_argument("--language", action="append", choices=sorted(LANGUAGES), help="default: all that there are")
+    installing.add_argument(
+        "--language", action="append", choices=sorted(LANGUAGES), help="default: all that there are"
+    )
     installing.add_argument("--name", help="name of the kernelspec, for a second one with other options")
     installing.add_argument("--display-name", help="what the host shows")
     for name, option in OPTIONS.items():

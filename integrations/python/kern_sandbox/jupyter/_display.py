@@ -2,7 +2,8 @@
 
 A notebook's page is the host's: a script in it can open a terminal through Jupyter's own interface, and a picture's
 address carries data out of a box that has no network. So HTML is cleaned by an allow-list, SVG becomes a picture, in
-which scripts do not run, Markdown becomes clean HTML, and forms that scripts of the page would interpret are withheld."""
+which scripts do not run, Markdown becomes clean HTML, and forms that scripts of the page would interpret are withheld.
+"""
 
 import base64
 import html
@@ -48,7 +49,11 @@ def clean_html(text: str) -> Optional[str]:
     cleaned: str = nh3.clean(
         text,
         tags=TAGS,
-        attributes={**nh3.ALLOWED_ATTRIBUTES, "*": {"style", "title", "lang", "dir"}, "img": {"alt", "height", "src", "width"}},
+        attributes={
+            **nh3.ALLOWED_ATTRIBUTES,
+            "*": {"style", "title", "lang", "dir"},
+            "img": {"alt", "height", "src", "width"},
+        },
         attribute_filter=_attribute,
         url_schemes={"http", "https", "mailto", "data"},
         filter_style_properties=STYLES,

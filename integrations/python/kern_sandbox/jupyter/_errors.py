@@ -2,7 +2,7 @@
 
 import re
 import threading
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Sequence
 
 from ..errors import SandboxError
 from ..results import ExecutionResult
@@ -11,7 +11,10 @@ Error = Dict[str, Any]
 RESTART = "its variables are gone: restart the kernel"
 HELD_SECONDS = 2.0
 # where python and node begin to print an error that ended the cell
-BEGINS = re.compile(r'^(Traceback \(most recent call last\):|  \+ Exception Group Traceback|  File "|\[cell \d+\]:\d+)', re.M)
+BEGINS = re.compile(
+    r"^(Traceback \(most recent call last\):|  \+ Exception Group Traceback|  File \"|\[cell \d+\]:\d+|Interrupted: )",
+    re.MULTILINE,
+)
 
 
 def of_exception(problem: SandboxError) -> Error:
@@ -21,8 +24,9 @@ def of_exception(problem: SandboxError) -> Error:
     return _error(f"{type(problem).__name__}.{problem.reason}", said, [])
 
 
-def of_interrupt() -> Error:
-    return _error("KeyboardInterrupt", "", [])
+def of_interrupt(traceback: Sequence[str] = ()) -> Error:
+    """The name is the same in every language: hosts know it."""
+    return _error("KeyboardInterrupt", "", list(traceback))
 
 
 def of_result(result: ExecutionResult) -> List[Error]:
@@ -35,10 +39,11 @@ def of_result(result: ExecutionResult) -> List[Error]:
     if result.fault is not None and result.fault.type != "escape_blocked":
         kept = "" if result.state_kept else f"; {RESTART}"
         return [_error(f"SandboxFault.{result.fault.type}", result.fault.message + kept, [])]
-    if result.error is not None:
-        return [_error(result.error.name, result.error.message, result.error.traceback.rstrip("\n").split("\n"))]
+    traceback = result.error.traceback.rstrip("\n").split("\n") if result.error is not None else []
     if result.cell_status == "interrupted":
-        return [of_interrupt()]
+        return [of_interrupt(traceback)]
+    if result.error is not None:
+        return [_error(result.error.name, result.error.message, traceback)]
     return [_error("ExitStatus", str(result.exit_code), [])]
 
 

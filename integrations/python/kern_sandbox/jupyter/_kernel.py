@@ -160,7 +160,9 @@ class BoxKernel(BaseKernel):
     def _on_state(self, state: str, fault: Optional[SandboxFault]) -> None:
         if state == "dead" and not self._running:
             why = f"{fault.type}: {fault.message}" if fault is not None else "it has ended"
-            self.publish("stream", {"name": "stderr", "text": f"kern: the interpreter is dead ({why}); {errors.RESTART}\n"})
+            self.publish(
+                "stream", {"name": "stderr", "text": f"kern: the interpreter is dead ({why}); {errors.RESTART}\n"}
+            )
 
     # -- interrupts
 

@@ -92,7 +92,9 @@ LANGUAGES = {
             python_is_complete,
             has_input=True,
         ),
-        Language("node", "Node", _info("javascript", "text/javascript", ".js", "javascript", "javascript"), node_is_complete),
+        Language(
+            "node", "Node", _info("javascript", "text/javascript", ".js", "javascript", "javascript"), node_is_complete
+        ),
         Language("bash", "Bash", _info("bash", "text/x-sh", ".sh", "shell", "bash"), bash_is_complete),
     )
 }

@@ -75,7 +75,9 @@ class Chosen:
         for name in environment:
             if name.startswith(PREFIX) and name[len(PREFIX) :].lower() not in OPTIONS:
                 known = ", ".join(PREFIX + option.upper() for option in OPTIONS)
-                raise SandboxError(f"{name} is no option", reason="unknown_option", path=name, hint=f"there are {known}")
+                raise SandboxError(
+                    f"{name} is no option", reason="unknown_option", path=name, hint=f"there are {known}"
+                )
         self.display: str = given.pop("display", "safe")
         self.workspace: str = given.pop("workspace", "private")
         self._options = {"timeout_s": DAY_SECONDS, "track_files": False, **given}
