@@ -3,12 +3,14 @@ local text = require('kern.text')
 
 local M = { under = true, lines = 12 }
 
+local RECENT_BYTES = 65536
 local marks = vim.api.nvim_create_namespace('kern')
 local errors = vim.api.nvim_create_namespace('kern-errors')
 M.namespaces = { marks = marks, errors = errors }
 
 local shown = {} -- id of the mark -> view, per buffer: shown[buffer][id]
 local log -- the buffer kern://output
+local newest -- the view whose lines end it
 
 local function log_buffer()
   if not (log and vim.api.nvim_buf_is_valid(log)) then
@@ -18,10 +20,11 @@ local function log_buffer()
   return log
 end
 
-local function append(lines)
+--- Puts lines behind the first `from` ones, or behind all.
+local function append(lines, from)
   local buffer = log_buffer()
   local empty = vim.api.nvim_buf_line_count(buffer) == 1 and vim.api.nvim_buf_get_lines(buffer, 0, 1, false)[1] == ''
-  vim.api.nvim_buf_set_lines(buffer, empty and 0 or -1, -1, false, lines)
+  vim.api.nvim_buf_set_lines(buffer, empty and 0 or from or -1, -1, false, lines)
   for _, window in ipairs(vim.fn.win_findbuf(buffer)) do
     vim.api.nvim_win_set_cursor(window, { vim.api.nvim_buf_line_count(buffer), 0 })
   end
@@ -60,26 +63,20 @@ function M.clear(buffer, first, last)
   vim.diagnostic.set(errors, buffer, kept)
 end
 
---- A view of one run on the lines of a region.
-function M.begin(buffer, region, title)
-  M.clear(buffer, region.first, region.last)
-  local view = { buffer = buffer, region = region, chunks = {}, bytes = 0, status = 'running' }
-  view.id = vim.api.nvim_buf_set_extmark(buffer, marks, region.first - 1, 0, { end_row = region.last - 1, end_col = 0 })
-  shown[buffer] = shown[buffer] or {}
-  shown[buffer][view.id] = view
-  append({ '── ' .. title })
-  M.draw(view)
-  return view
+-- While code runs only what it wrote last is looked at: a drawing takes the same time however much there is.
+local function recent(view)
+  local bytes, from = 0, #view.chunks
+  while from > 0 and bytes < RECENT_BYTES do
+    bytes, from = bytes + #view.chunks[from], from - 1
+  end
+  return text.lines(table.concat(view.chunks, '', from + 1)), from > 0
 end
 
-local function lines_of(view)
-  local lines = text.lines(table.concat(view.chunks))
-  vim.list_extend(lines, view.extra or {})
-  table.insert(lines, '── ' .. view.status)
-  return lines
+local function all(view)
+  return vim.list_extend(text.lines(table.concat(view.chunks)), view.extra or {})
 end
 
-local function draw_under(view, lines)
+local function draw_under(view, lines, cut)
   local from, to = place(view)
   if not from then
     return
@@ -90,21 +87,41 @@ local function draw_under(view, lines)
       table.insert(virtual, { { line, i == #lines and 'Comment' or 'Normal' } })
     end
   end
-  if hidden > 0 then
-    table.insert(virtual, 1, { { ('… %d more lines: :KernOutput'):format(hidden), 'Comment' } })
+  if hidden > 0 or cut then
+    table.insert(virtual, 1, { { ('… %smore lines: :KernOutput'):format(cut and '' or hidden .. ' '), 'Comment' } })
   end
   -- virtual lines hang on the last line, so the mark that has them is one of its own
   view.tail = vim.api.nvim_buf_set_extmark(view.buffer, marks, to, 0, { id = view.tail, virt_lines = virtual })
   shown[view.buffer][view.tail] = view
 end
 
-function M.draw(view)
+local function draw(view, lines, cut)
+  table.insert(lines, '── ' .. view.status)
+  if newest == view and (view.status ~= 'running' or #vim.fn.win_findbuf(log_buffer()) > 0) then
+    append(lines, view.log_from)
+  elseif view.status ~= 'running' then -- another run has begun meanwhile; what it has so far comes again at its end
+    newest = nil
+    append(vim.list_extend({ '── ' .. view.title }, lines))
+  end
   if not vim.api.nvim_buf_is_valid(view.buffer) or not (shown[view.buffer] or {})[view.id] then
     return -- its lines have been run again, or are gone
   end
   if M.under then
-    draw_under(view, lines_of(view))
+    draw_under(view, lines, cut)
   end
+end
+
+--- A view of one run on the lines of a region.
+function M.begin(buffer, region, title)
+  M.clear(buffer, region.first, region.last)
+  local view = { buffer = buffer, region = region, chunks = {}, bytes = 0, status = 'running', title = title }
+  view.id = vim.api.nvim_buf_set_extmark(buffer, marks, region.first - 1, 0, { end_row = region.last - 1, end_col = 0 })
+  shown[buffer] = shown[buffer] or {}
+  shown[buffer][view.id] = view
+  append({ '── ' .. title })
+  newest, view.log_from = view, vim.api.nvim_buf_line_count(log_buffer())
+  draw(view, {})
+  return view
 end
 
 --- One run/output.
@@ -117,7 +134,7 @@ function M.take(view, params)
     vim.defer_fn(function()
       view.drawing = false
       if view.status == 'running' then
-        M.draw(view)
+        draw(view, recent(view))
       end
     end, 30)
   end
@@ -126,8 +143,7 @@ end
 --- The end of a run: its status, and lines beside its output.
 function M.finish(view, status, extra)
   view.status, view.extra = status, extra
-  append(lines_of(view))
-  M.draw(view)
+  draw(view, all(view))
 end
 
 --- An error of the code at a line of the region (from 1 in the file as it was when the run began).
