@@ -56,7 +56,8 @@ NODE_CHECK = """
 const { Script } = require('vm'), code = require('fs').readFileSync(0, 'utf8');
 const wrong = (text) => { try { new Script(text); return ''; } catch (problem) { return problem.message; } };
 let message = wrong(code);
-if (/await|import statement|export/.test(message)) message = wrong('(async () => {' + code.replace(/^\\s*(import|export) .*$/gm, '') + '\\n})()');
+if (/await|import statement|export/.test(message))
+  message = wrong('(async () => {' + code.replace(/^\\s*(import|export) .*$/gm, '') + '\\n})()');
 const open = /Unexpected end of input|Unterminated template|missing \\) after argument list/.test(message);
 process.stdout.write(open ? 'incomplete' : message ? 'invalid' : 'complete');
 """
