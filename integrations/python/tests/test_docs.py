@@ -32,6 +32,16 @@ def test_examples_of_the_readme(number):
         assert re.split(r"[:,] ", claim)[0] in ran.stdout, (claim, ran.stdout)
 
 
+def test_the_example_of_the_project(tmp_path):
+    top = os.path.join(PACKAGE, "../../README.md")
+    if not os.path.exists(top):
+        pytest.skip("the package is here without the project")
+    with open(top, encoding="utf-8") as file:
+        code, printed = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", file.read(), re.DOTALL).groups()
+    ran = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=100, cwd=tmp_path)
+    assert (ran.stdout, ran.stderr) == (printed, "")
+
+
 def test_the_reference_is_made_of_the_docstrings():
     made = subprocess.run([sys.executable, "-B", os.path.join(PACKAGE, "docs/generate.py")], capture_output=True, text=True, timeout=60)
     assert made.returncode == 0, made.stderr
