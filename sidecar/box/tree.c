@@ -348,12 +348,15 @@ int ks_tree_build(const struct ks_plan_view *plan, const int *fds, int nfds, str
 
 static int bind_again(const struct ks_plan_view *plan, const char *source, const char *target)
 {
-	KS_AUTOCLOSE int place = open_target(plan, target, true);
 	KS_AUTOCLOSE int tree = open_tree(AT_FDCWD, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	struct stat st;
 
+	if (tree < 0 || fstat(tree, &st) < 0)
+		return -errno;
+	KS_AUTOCLOSE int place = open_target(plan, target, S_ISDIR(st.st_mode));
 	if (place < 0)
 		return place;
-	if (tree < 0 || move_mount(tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+	if (move_mount(tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		return -errno;
 	return 0;
 }

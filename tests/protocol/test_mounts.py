@@ -54,9 +54,11 @@ def test_targets(client, data, target):
     plain(run(client, f"cat {target}/file", mounts=[{"source": data, "target": target, "mode": "ro"}]), "file\n")
 
 
-def test_single_file(client, data):
-    mounts = [{"source": data + "/file", "target": "/etc/one", "mode": "ro"}]
-    result = run(client, "cat /etc/one; echo x > /etc/one", mounts=mounts)
+@pytest.mark.parametrize("target", ["/etc/one", "/tmp/one", "/tmp/a/b/one", "/home/one"])
+def test_single_file(client, data, target):
+    """Also below what each box has for itself, where it is mounted again."""
+    mounts = [{"source": data + "/file", "target": target, "mode": "ro"}]
+    result = run(client, f"cat {target}; echo x > {target}", mounts=mounts)
     assert result["stdout"] == "file\n"
     assert "Read-only file system" in result["stderr"]
 
