@@ -19,9 +19,10 @@ from kern_sandbox._lines import READ, Lines
 
 
 def program(code, *args, **options):
-    """Another interpreter that runs this."""
+    """Another interpreter that runs this. What a shell starts in the background ignores SIGINT, and so would it."""
+    listen = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     return subprocess.Popen(
-        [sys.executable, "-B", "-c", textwrap.dedent(code), *args],
+        [sys.executable, "-B", "-c", listen + textwrap.dedent(code), *args],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
