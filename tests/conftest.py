@@ -41,7 +41,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "endurance: thousands of calls; left out under sanitizers")
+    config.addinivalue_line("markers", "endurance: long by their amount - thousands of calls, names, mebibytes; left out under sanitizers")
     leftovers.become_subreaper()
 
 

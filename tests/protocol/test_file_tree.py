@@ -123,6 +123,7 @@ def test_names_that_are_not_text(files):
     assert got == sorted(names)
 
 
+@pytest.mark.endurance
 def test_a_deep_path(files):
     """5,000 directories: those whose path a request can name are listed, the others counted; all of it is removed."""
     files.python(

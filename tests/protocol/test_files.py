@@ -205,6 +205,7 @@ def test_finished_calls_keep_no_snapshot(client, make_dir):
     assert max(sizes) - min(sizes[1:]) < 2 << 20  # a snapshot a call would be 4 MiB
 
 
+@pytest.mark.endurance
 def test_more_names_than_are_tracked(client, make_dir, owner):
     """A note, in bounded time; the call itself is as it should be."""
     if os.geteuid() == 0 and owner.pw_uid == 0:

@@ -170,6 +170,7 @@ def test_many_in_one_session(client):
     assert client.call("stats/get", {})["shells"] == 0
 
 
+@pytest.mark.endurance
 def test_two_hundred_leave_nothing(client):
     """Sessions with a shell at work, closed in every order; what is left at the end is looked for by the fixture."""
     descriptors = f"/proc/{client.process.pid}/fd"

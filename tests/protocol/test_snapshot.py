@@ -179,6 +179,7 @@ def test_deep_and_long(client, session):
     client.call("session/restore", {"sessionId": session, "blob": {"base64": base64.b64encode(data).decode()}, "links": "inside"})
 
 
+@pytest.mark.endurance
 def test_many_skipped(client, session):
     session, path = session
     client.run("python3", "-c", "import os\nfor i in range(10100): os.symlink('/x', 'l%05d' % i)", sessionId=session)
@@ -264,6 +265,7 @@ def test_places(client, session, place, make_dir, as_user):
     assert [name for name in os.listdir(place) if name.startswith(".kern")] == []
 
 
+@pytest.mark.endurance
 def test_too_large_for_a_blob(client, make_dir):
     session = client.open(workspace=make_dir("ws"))
     client.run("sh", "-c", "head -c 300000000 /dev/urandom >big", sessionId=session, timeoutMs=60000)
