@@ -1,6 +1,8 @@
 /* utf8.c: see utf8.h. Byte classes and states follow the rows of Unicode 15, table 3-7. */
 #include "utf8.h"
 
+#include <string.h>
+
 /* 0 ASCII | trailing: 1 80..8F, 2 90..9F, 3 A0..BF | leading: 4 C2..DF, 5 E0, 6 E1..EC EE EF, 7 ED, 8 F0, 9 F1..F3,
  * 10 F4 | 11 never: C0, C1, F5..FF */
 #define R8(c) c, c, c, c, c, c, c, c
@@ -35,8 +37,17 @@ bool ks_utf8_valid(const void *data, size_t len)
 	const unsigned char *bytes = data;
 	unsigned state = KS_UTF8_OK;
 
-	for (size_t i = 0; i < len && state != KS_UTF8_BAD; i++)
-		state = ks_utf8_step(state, bytes[i]);
+	for (size_t i = 0; i < len && state != KS_UTF8_BAD;) {
+		uint64_t eight;
+		if (state == KS_UTF8_OK && len - i >= sizeof(eight)) { /* most text is ASCII, and the output of a call may be 64 MiB of it */
+			memcpy(&eight, bytes + i, sizeof(eight));
+			if (!(eight & UINT64_C(0x8080808080808080))) {
+				i += sizeof(eight);
+				continue;
+			}
+		}
+		state = ks_utf8_step(state, bytes[i++]);
+	}
 	return state == KS_UTF8_OK;
 }
 

@@ -390,6 +390,24 @@ static void test_utf8_four_bytes(void **state)
 	}
 }
 
+/* Runs of ASCII are passed over by the word: what precedes, follows or cuts them is seen all the same, wherever it stands. */
+static void test_utf8_between_ascii(void **state)
+{
+	(void)state;
+	static const char *const pieces[] = { "",     "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\x80",
+					      "\xc3", "\xe2\x82", "\xed\xa0\x80", "\xff" };
+
+	for (size_t before = 0; before < 20; before++)
+		for (size_t after = 0; after < 20; after++)
+			for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+				unsigned char text[64];
+				const size_t len = strlen(pieces[i]);
+				memset(text, 'a', sizeof(text));
+				memcpy(text + before, pieces[i], len);
+				check_utf8(text, before + len + after);
+			}
+}
+
 static void test_utf8_prefix(void **state)
 {
 	static const struct {
@@ -532,7 +550,8 @@ int main(void)
 		cmocka_unit_test(test_prefixes),	cmocka_unit_test(test_against_jansson),
 		cmocka_unit_test(test_depth),		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_many_keys),	cmocka_unit_test(test_utf8_exhaustive),
-		cmocka_unit_test(test_utf8_four_bytes), cmocka_unit_test(test_utf8_prefix),
+		cmocka_unit_test(test_utf8_four_bytes), cmocka_unit_test(test_utf8_between_ascii),
+		cmocka_unit_test(test_utf8_prefix),
 		cmocka_unit_test(test_envelope),	cmocka_unit_test(test_envelope_caps),
 	};
 

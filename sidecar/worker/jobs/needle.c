@@ -6,6 +6,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "base/utf8.h"
 #include "blind.h"
 #include "utf8.h"
 
@@ -185,7 +186,7 @@ static int find_by_line(struct ks_needle *needle, const struct ks_window *window
 	while (from < window->len) {
 		const char *line = window->data + from, *end = memchr(line, '\n', window->len - from);
 		const size_t len = end ? (size_t)(end - line) : window->len - from;
-		const bool utf8 = window->utf8 || ks_utf8_valid_text(line, len);
+		const bool utf8 = window->utf8 || ks_utf8_valid(line, len);
 		const uint32_t options = options_of(from == 0 && window->goes_on_before, !end && window->goes_on_after, utf8);
 		const int rc = match(needle, line, len, 0, options, ret, err);
 		if (check_time(needle, len, err) < 0)
@@ -203,7 +204,7 @@ static int find_by_line(struct ks_needle *needle, const struct ks_window *window
 
 struct ks_window ks_needle_window(const struct ks_needle *needle, const char *data, size_t len, bool goes_on_before, bool goes_on_after)
 {
-	return (struct ks_window){ data, len, goes_on_before, goes_on_after, needle->text || ks_utf8_valid_text(data, len) };
+	return (struct ks_window){ data, len, goes_on_before, goes_on_after, needle->text || ks_utf8_valid(data, len) };
 }
 
 int ks_needle_find(struct ks_needle *needle, const struct ks_window *window, size_t from, struct ks_span *ret, struct ks_error *err)

@@ -42,23 +42,3 @@ size_t ks_char_count(const char *data, size_t len)
 		at += (unsigned char)data[at] < 0x80 ? 1 : ks_char_at(data + at, len - at, &c);
 	return count;
 }
-
-bool ks_utf8_valid_text(const char *data, size_t len)
-{
-	uint64_t eight;
-	uint32_t c;
-
-	for (size_t at = 0; at < len;) {
-		if (len - at >= sizeof(eight)) {
-			memcpy(&eight, data + at, sizeof(eight));
-			if (!(eight & UINT64_C(0x8080808080808080))) {
-				at += sizeof(eight);
-				continue;
-			}
-		}
-		at += ks_char_at(data + at, len - at, &c);
-		if (c >= KS_NOT_UTF8)
-			return false;
-	}
-	return true;
-}

@@ -12,4 +12,3 @@
 size_t ks_char_at(const char *data, size_t len, uint32_t *ret);
 /* How many characters these are. */
 size_t ks_char_count(const char *data, size_t len);
-bool ks_utf8_valid_text(const char *data, size_t len);
