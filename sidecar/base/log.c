@@ -18,6 +18,11 @@ const char *ks_log_level_name(enum ks_log_level level)
 	return (unsigned)level < KS_COUNT(names) ? names[level] : "error";
 }
 
+bool ks_log_wants(enum ks_log_level level)
+{
+	return level <= max_level;
+}
+
 void ks_log_set_level(enum ks_log_level level)
 {
 	max_level = level;
@@ -62,7 +67,7 @@ void ks_log(enum ks_log_level level, const char *code, const char *fmt, ...)
 	char line[1024], text[800];
 	va_list ap;
 
-	if (level > max_level)
+	if (!ks_log_wants(level))
 		return;
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);

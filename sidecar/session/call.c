@@ -72,6 +72,8 @@ static void log_timings(struct ks_call *call)
 	char text[256];
 	size_t at = 0;
 
+	if (!ks_log_wants(KS_LOG_DEBUG))
+		return;
 	ks_call_note(call, KS_AT_REPLIED);
 	int64_t before = call->moments[KS_AT_BEGIN];
 	for (int i = KS_AT_BEGIN + 1; i < KS_MOMENTS && before; i++) {
