@@ -32,10 +32,9 @@ const uint8_t ks_utf8_next[KS_UTF8_STATES][12] = {
 	[F4] = { NO, T2, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO }, /* 90 and above: beyond 10FFFF */
 };
 
-bool ks_utf8_valid(const void *data, size_t len)
+unsigned ks_utf8_run(unsigned state, const void *data, size_t len)
 {
 	const unsigned char *bytes = data;
-	unsigned state = KS_UTF8_OK;
 
 	for (size_t i = 0; i < len && state != KS_UTF8_BAD;) {
 		uint64_t eight;
@@ -48,7 +47,12 @@ bool ks_utf8_valid(const void *data, size_t len)
 		}
 		state = ks_utf8_step(state, bytes[i++]);
 	}
-	return state == KS_UTF8_OK;
+	return state;
+}
+
+bool ks_utf8_valid(const void *data, size_t len)
+{
+	return ks_utf8_run(KS_UTF8_OK, data, len) == KS_UTF8_OK;
 }
 
 size_t ks_utf8_complete_prefix(const void *data, size_t len)

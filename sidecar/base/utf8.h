@@ -17,6 +17,8 @@ static inline unsigned ks_utf8_step(unsigned state, unsigned char byte)
 	return ks_utf8_next[state][ks_utf8_class[byte]];
 }
 
+/* All the bytes, one step after the other: the state behind them. */
+unsigned ks_utf8_run(unsigned state, const void *data, size_t len);
 bool ks_utf8_valid(const void *data, size_t len);
 /* Length of the longest prefix that does not cut a code point in two. Only an unfinished sequence at the very end
  * is left out (at most 3 bytes); bytes that can never become valid are not held back. */

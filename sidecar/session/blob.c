@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <nettle/base16.h>
-#include <nettle/sha2.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -18,9 +17,8 @@ struct ks_blob {
 	struct ks_buf data;
 	char *mime;
 	int64_t expires_us; /* 0: never */
-	struct sha256_ctx hash;
-	size_t hashed; /* bytes that went into `hash` */
-	char sha256[2 * SHA256_DIGEST_SIZE + 1];
+	struct ks_digest digest;
+	char sha256[KS_DIGEST_HEX_SIZE];
 	uint8_t raw_id[RAW_ID_BYTES];
 	char id[KS_BLOB_ID_BYTES + 1];
 };
@@ -142,7 +140,7 @@ int ks_blob_take(struct ks_blobs *blobs, const void *owner, char *data, size_t l
 	}
 	blob->data = (struct ks_buf){ .data = data, .len = len, .cap = len };
 	blob->owner = owner;
-	sha256_init(&blob->hash);
+	ks_digest_init(&blob->digest);
 	if (new_id(blob, err) < 0)
 		goto fail;
 	blob->mime = strdup(mime);
@@ -243,18 +241,16 @@ const char *ks_blob_mime(const struct ks_blob *blob)
 
 const char *ks_blob_sha256(struct ks_blob *blob)
 {
-	uint8_t digest[SHA256_DIGEST_SIZE];
-
-	if (blob->sha256[0] && blob->hashed == blob->data.len)
+	if (blob->sha256[0] && blob->digest.bytes == blob->data.len)
 		return blob->sha256;
-	if (blob->hashed < blob->data.len)
-		sha256_update(&blob->hash, blob->data.len - blob->hashed,
-			      (const uint8_t *)blob->data.data + blob->hashed);
-	blob->hashed = blob->data.len;
-	struct sha256_ctx end = blob->hash; /* sha256_digest() resets what it is given */
-	sha256_digest(&end, sizeof(digest), digest);
-	hex(blob->sha256, sizeof(digest), digest);
+	ks_digest_update(&blob->digest, blob->data.data, blob->data.len);
+	ks_digest_hex(&blob->digest, blob->sha256);
 	return blob->sha256;
+}
+
+void ks_blob_set_digest(struct ks_blob *blob, const struct ks_digest *digest)
+{
+	blob->digest = *digest;
 }
 
 void ks_blobs_release(struct ks_blobs *blobs, const void *owner)

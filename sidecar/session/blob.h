@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "session/digest.h"
 
 #define KS_BLOB_BYTES_DEFAULT ((size_t)256 << 20) /* limits.blobBytes */
 #define KS_BLOB_COUNT_MAX 4096
@@ -41,6 +42,8 @@ const char *ks_blob_data(const struct ks_blob *blob);
 size_t ks_blob_size(const struct ks_blob *blob);
 const char *ks_blob_mime(const struct ks_blob *blob);
 const char *ks_blob_sha256(struct ks_blob *blob); /* 64 hex digits; each byte is hashed once */
+/* Of a new blob: what is known already of the bytes that it begins with. */
+void ks_blob_set_digest(struct ks_blob *blob, const struct ks_digest *digest);
 
 /* The owner's blobs: gone now, or in `ms` from now (they then belong to nobody, so that the address can be reused). */
 void ks_blobs_release(struct ks_blobs *blobs, const void *owner);

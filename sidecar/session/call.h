@@ -6,6 +6,7 @@
 #pragma once
 
 #include "plugins/frames.h"
+#include "session/digest.h"
 #include "session/disk.h"
 #include "session/files.h"
 #include "session/pipe.h"
@@ -41,6 +42,7 @@ struct ks_call_ops {
 /* A stream of the box's output: the head that is kept, and how much there was. */
 struct ks_output_log {
 	struct ks_buf kept;
+	struct ks_digest digest; /* of most of `kept` while it grows, of all of it at the end when that is a blob */
 	uint64_t total;
 	char blob[33]; /* not "": the kept bytes live there */
 };

@@ -13,6 +13,7 @@
 #include "session/kernel.h"
 
 #define DRAIN_FIRST 65536 /* what an ordinary pipe holds (pipe(7)) */
+#define DIGEST_STEP ((size_t)1 << 20) /* less is hashed only when it becomes a blob */
 #define READ_SLICE ((size_t)256 << 10) /* of one stream in one turn of the loop */
 
 /* ---- connecting ---- */
@@ -123,6 +124,8 @@ static void keep(struct ks_call *call, int which, const char *data, size_t len)
 
 	log->total += len;
 	ks_buf_add(&log->kept, data, len < room ? len : room);
+	if (log->kept.len - log->digest.bytes >= DIGEST_STEP)
+		ks_digest_update(&log->digest, log->kept.data, log->kept.len);
 	call->outcome.truncated |= len > room;
 	call->ops->output(call->arg, which ? KS_STDERR : KS_STDOUT, data, len);
 }

@@ -55,6 +55,8 @@ struct ks_call *ks_call_alloc(struct ks_core *core, struct ks_session *session, 
 	ks_list_init(&call->session_node);
 	ks_list_init(&call->diff_chore.node);
 	ks_results_init(&call->results);
+	ks_digest_init(&call->log[0].digest);
+	ks_digest_init(&call->log[1].digest);
 	(void)uv_timer_init(core->loop, &call->timer);
 	call->timer.data = call;
 	call->handles = 1;

@@ -300,7 +300,9 @@ static void take_output(struct ks_call *call, int which, struct ks_text_item *it
 {
 	struct ks_output_log *log = &call->log[which];
 
-	*item = (struct ks_text_item){ .data = log->kept.data, .len = log->kept.len, .encoding = call->params->encoding };
+	*item = (struct ks_text_item){
+		.data = log->kept.data, .len = log->kept.len, .encoding = call->params->encoding, .digest = &log->digest,
+	};
 }
 
 /* What became a blob is kept there only; output/read finds it by its id. */

@@ -8,13 +8,21 @@
 /* {"blob":{"id":"32","bytes":20,"sha256":"64","mime":"…"}} without the mime's characters, rounded up. */
 #define BLOB_REF_BYTES ((size_t)192)
 
+static bool is_utf8(const struct ks_text_item *item)
+{
+	if (!item->digest)
+		return ks_utf8_valid(item->data, item->len);
+	ks_digest_update(item->digest, item->data, item->len);
+	return ks_digest_utf8(item->digest);
+}
+
 static const char *mime_of(const struct ks_text_item *item)
 {
 	if (item->mime)
 		return item->mime;
 	if (item->json)
 		return "application/json";
-	return ks_utf8_valid(item->data, item->len) ? "text/plain; charset=utf-8" : "application/octet-stream";
+	return is_utf8(item) ? "text/plain; charset=utf-8" : "application/octet-stream";
 }
 
 /* Base64 travels as {"base64":"…"}. */
@@ -69,24 +77,30 @@ size_t ks_text_plan(struct ks_text_item *items, size_t count, size_t budget)
 	return total;
 }
 
+static int make_blob(struct ks_text_item *item, struct ks_blobs *blobs, const void *owner, struct ks_blob **ret,
+		     struct ks_error *err)
+{
+	const char *mime = mime_of(item);
+	bool owned = KS_TAKE(item->owned, false);
+	int result = owned ? ks_blob_take(blobs, owner, KS_TAKE_PTR(item->data), item->len, mime, ret, err) :
+			     ks_blob_copy(blobs, owner, item->data, item->len, mime, ret, err);
+
+	if (result == 0 && item->digest)
+		ks_blob_set_digest(*ret, item->digest);
+	return result;
+}
+
 static int write_blob(struct ks_buf *json, struct ks_text_item *item, struct ks_blobs *blobs, const void *owner,
 		      struct ks_error *err)
 {
 	struct ks_blob *blob;
-	const char *mime = mime_of(item);
 	struct ks_error ignored;
-	int failed = 0;
 
 	if (item->blob[0] && ks_blob_find(blobs, item->blob, &blob, &ignored) == 0) {
 		/* told once already */
-	} else if (item->owned) {
-		item->owned = false;
-		failed = ks_blob_take(blobs, owner, KS_TAKE_PTR(item->data), item->len, mime, &blob, err);
-	} else {
-		failed = ks_blob_copy(blobs, owner, item->data, item->len, mime, &blob, err);
-	}
-	if (failed)
+	} else if (make_blob(item, blobs, owner, &blob, err) < 0) {
 		return -1;
+	}
 	(void)snprintf(item->blob, sizeof(item->blob), "%s", ks_blob_id(blob));
 	ks_write_open(json, '{');
 	ks_write_key(json, "blob");

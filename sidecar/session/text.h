@@ -18,6 +18,7 @@ struct ks_text_item {
 	bool json;	  /* data is one JSON value (an array or object that may be too large) */
 	int encoding;	  /* enum ks_encoding, unless json */
 	const char *mime; /* of the blob; NULL: text/plain or application/octet-stream or application/json */
+	struct ks_digest *digest; /* NULL, or of the beginning of data: completed when it becomes a blob */
 	enum ks_form form; /* out: what ks_text_plan() decided */
 	size_t size;	   /* out: bytes that ks_text_write() will write, without comma; for blobs at most */
 	/* out of ks_text_write(): the id when it became a blob, else ""; in: the id of the blob that it became before */

@@ -1,5 +1,6 @@
 """Output, results and requests as weapons against the protocol, its reader, the logs and the host's judgement."""
 
+import hashlib
 import json
 import os
 import re
@@ -11,6 +12,8 @@ import pytest
 import leftovers
 from boxes import MARK, attack
 from expect import fault, plain
+
+MOST_KEPT = 64 << 20  # maxOutputBytes unless told
 
 
 # -- what a box prints
@@ -82,6 +85,28 @@ def test_flood_is_bounded_in_memory(box, script):
     kept = len(boxes.client.text(result["stdout"])) + len(boxes.client.text(result["stderr"]))
     assert kept <= 2 << 20 and result["truncated"] is (max(result["stdoutBytes"], result["stderrBytes"]) > 1 << 20)
     assert leftovers.rss_kib(boxes.client.pid) < 64 * 1024
+
+
+@attack("40", "C48")
+@pytest.mark.parametrize(
+    "line, most, mime",
+    [
+        (b"plain\n", MOST_KEPT, "text/plain; charset=utf-8"),
+        ("é€🐍\n".encode(), MOST_KEPT // 10 * 10, "text/plain; charset=utf-8"),
+        ("é€🐍\n".encode(), MOST_KEPT - 3, "application/octet-stream"),
+        (b"\xff\n", MOST_KEPT, "application/octet-stream"),
+    ],
+    ids=["ascii", "utf-8", "cut", "binary"],
+)
+def test_all_the_output_that_is_kept(box, line, most, mime):
+    """What is found out about the whole of it, hash and kind, is right and holds up no ping."""
+    boxes = box()
+    shell = f"yes \"$(printf '{''.join(f'{chr(92)}{byte:03o}' for byte in line[:-1])}')\" | head -c {most}"
+    result = boxes.under_attack("sh", "-c", shell, timeoutMs=60000)
+    whole = (line * (most // len(line) + 1))[:most]
+    blob = result["stdout"]["blob"]
+    assert (result["stdoutBytes"], result["truncated"]) == (most, False)
+    assert (blob["bytes"], blob["sha256"], blob["mime"]) == (most, hashlib.sha256(whole).hexdigest(), mime)
 
 
 @attack("40", "C49")

@@ -125,6 +125,36 @@ static void test_mime_of_blobs(void **state)
 	ks_buf_free(&json);
 }
 
+/* A digest that saw only the beginning is completed; a cut code point is no text; the hash is the one of all bytes. */
+static void test_digest_of_blobs(void **state)
+{
+	(void)state;
+	static const char *const mimes[] = { "application/octet-stream", "text/plain; charset=utf-8" };
+	char data[300];
+
+	memset(data, 'x', sizeof(data));
+	memcpy(data + 297, "\xe2\x82\xac", 3);
+	for (size_t told = 0; told <= sizeof(data); told++)
+		for (int whole = 0; whole < 2; whole++) {
+			struct ks_digest digest;
+			struct ks_buf json = { 0 };
+			struct ks_error err;
+			struct ks_blob *plain;
+			size_t len = whole ? 300 : 299;
+
+			ks_digest_init(&digest);
+			ks_digest_update(&digest, data, told < len ? told : len);
+			struct ks_text_item item = { .data = data, .len = len, .digest = &digest };
+			(void)ks_text_plan(&item, 1, 0);
+			assert_int_equal(ks_text_write(&json, &item, blobs, NULL, &err), 0);
+			ks_buf_char(&json, '\0');
+			assert_non_null(strstr(json.data, mimes[whole]));
+			assert_int_equal(ks_blob_copy(blobs, NULL, data, len, "a/b", &plain, &err), 0);
+			assert_non_null(strstr(json.data, ks_blob_sha256(plain)));
+			ks_buf_free(&json);
+		}
+}
+
 static void test_json_inline(void **state)
 {
 	(void)state;
@@ -282,6 +312,7 @@ int main(void)
 		cmocka_unit_test(test_inline_forms),
 		cmocka_unit_test(test_blob_form),
 		cmocka_unit_test(test_mime_of_blobs),
+		cmocka_unit_test(test_digest_of_blobs),
 		cmocka_unit_test(test_json_inline),
 		cmocka_unit_test(test_plan_takes_the_largest),
 		cmocka_unit_test(test_plan_counts_wire_bytes),
