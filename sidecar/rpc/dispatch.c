@@ -64,7 +64,8 @@ static void notify(struct ks_server *server, enum ks_lane lane, struct ks_flow *
 	struct ks_piece pieces[] = { PIECE("{\"jsonrpc\":\"2.0\",\"method\":\""), PIECE(method), PIECE("\",\"params\":"),
 				     { params_json->data, params_json->len }, PIECE("}") };
 	size_t len = 1;
-	enum ks_line_kind kind = strcmp(method, "$/log") == 0 ? KS_LINE_DROPPABLE : KS_LINE_NOTE;
+	enum ks_line_kind kind = strcmp(method, "$/log") == 0 ? KS_LINE_DROPPABLE :
+				 strcmp(method, "kernel/state") == 0 ? KS_LINE_PATIENT : KS_LINE_NOTE;
 
 	for (size_t i = 0; i < KS_COUNT(pieces); i++)
 		len += pieces[i].len;

@@ -200,6 +200,7 @@ int ks_outgoing_push(struct ks_outgoing *out, enum ks_lane lane, struct ks_flow 
 	line->flow = flow;
 	line->lane = lane;
 	line->kind = kind;
+	out->urgent |= kind != KS_LINE_PATIENT;
 	out->lane_bytes[lane] += line->len;
 	if (kind == KS_LINE_REPLY)
 		out->reply_cost += cost(line);
@@ -254,7 +255,7 @@ static struct told wrote(struct ks_outgoing *out, size_t bytes)
 	return told;
 }
 
-/* The lines that come next, in their order, as far as it is known before any of them is out: of the flows only the first line. */
+/* The lines that come next, in their order, as far as it is known before any of them is out: of flows that take turns only the first line. */
 static size_t gather(const struct ks_outgoing *out, struct ks_line *ret[TOGETHER])
 {
 	const struct ks_list *ring = ks_list_empty(&out->finishing) ? &out->flows : &out->finishing;
@@ -265,8 +266,15 @@ static size_t gather(const struct ks_outgoing *out, struct ks_line *ret[TOGETHER
 	for (int lane = 0; lane < 2; lane++)
 		for (struct ks_list *n = out->lanes[lane].next; n != &out->lanes[lane] && count < TOGETHER; n = n->next)
 			ret[count++] = line_at(n);
-	if (count < TOGETHER && !ks_list_empty(ring))
-		ret[count++] = line_at(KS_ENTRY(ring->next, struct ks_flow, node)->lines.next);
+	if (ks_list_empty(ring))
+		return count;
+	const struct ks_flow *flow = KS_ENTRY(ring->next, struct ks_flow, node);
+	const bool alone = flow->node.next == ring;
+	for (struct ks_list *n = flow->lines.next; n != &flow->lines && count < TOGETHER; n = n->next) {
+		ret[count++] = line_at(n);
+		if (!alone)
+			break;
+	}
 	return count;
 }
 
@@ -302,8 +310,10 @@ bool ks_outgoing_flush(struct ks_outgoing *out, size_t budget)
 	while (!out->dead && budget > 0) {
 		struct ks_line *lines[TOGETHER];
 		size_t count = gather(out, lines);
-		if (count == 0)
+		if (count == 0) {
+			out->urgent = false;
 			return false;
+		}
 		ssize_t n = write_some(out, lines, count);
 		if (n == -EAGAIN)
 			return true;

@@ -18,11 +18,13 @@ enum ks_lane { KS_LANE_CONTROL, KS_LANE_EVENT, KS_LANE_OUTPUT, KS_LANES };
 #define KS_EVENT_DROPPABLE_MAX ((size_t)256 << 10) /* event lane: above it the oldest droppable lines go */
 #define KS_REPLIES_BUSY ((size_t)16 << 20)	   /* unsent replies above it: new work is `overloaded` */
 #define KS_OUTPUT_BUSY ((size_t)64 << 20)	   /* unsent output above it: the same, and streams hold back */
+#define KS_PATIENCE_MS 1
 #define KS_UNSENT_LOST ((size_t)64 << 20) /* unsent replies and events above it: the client is lost */
 
 enum ks_line_kind {
 	KS_LINE_REPLY,	   /* counted as a reply, in whatever lane */
 	KS_LINE_NOTE,	   /* a notification that must arrive */
+	KS_LINE_PATIENT,   /* the same, and it may wait KS_PATIENCE_MS for company: the client is then woken once */
 	KS_LINE_DROPPABLE, /* a notification that may be dropped, oldest first, when the event lane is full */
 };
 
@@ -60,6 +62,7 @@ struct ks_outgoing {
 	size_t lane_bytes[KS_LANES];	 /* queued and not yet written; of `current` the part that is not */
 	size_t reply_cost, event_cost;	 /* memory held by replies and by the event lane: what the caps are about */
 	uint64_t lines_sent, bytes_sent, lines_dropped;
+	bool urgent; /* among what is queued are lines that are not patient */
 	bool dead; /* lost, or closed: everything is thrown away from now on */
 };
 

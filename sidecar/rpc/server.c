@@ -1,6 +1,7 @@
 #include "server.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -14,6 +15,8 @@
 #define READ_BYTES ((size_t)64 << 10)	  /* one read */
 #define READ_TURN_BYTES ((size_t)256 << 10) /* then the rest of the loop has its turn */
 #define WRITE_TURN_BYTES ((size_t)1 << 20)
+#define LAST_WAIT_MS 100 /* at the end for a client that reads nothing */
+#define LAST_US 2000000	 /* and for one that reads slowly */
 
 /* ---- closing ---- */
 
@@ -156,13 +159,21 @@ void ks_server_write(struct ks_server *server)
 		write_turn(server);
 }
 
+static void on_patience(uv_timer_t *timer)
+{
+	ks_server_write(timer->data);
+}
+
 /* Everything that was queued in this turn of the loop goes out before it sleeps. */
 static void on_prepare(uv_prepare_t *prepare)
 {
 	struct ks_server *server = prepare->data;
 
 	ks_dispatch_deliver(server);
-	ks_server_write(server);
+	if (server->outgoing.urgent || ks_outgoing_empty(&server->outgoing))
+		ks_server_write(server);
+	else if (!uv_is_active((uv_handle_t *)&server->patience_timer))
+		(void)uv_timer_start(&server->patience_timer, on_patience, KS_PATIENCE_MS, 0);
 }
 
 /* ---- streams ---- */
@@ -253,9 +264,10 @@ static void init_handles(struct ks_server *server)
 	(void)uv_prepare_init(server->loop, &server->prepare);
 	(void)uv_timer_init(server->loop, &server->stream_timer);
 	(void)uv_timer_init(server->loop, &server->closed_timer);
+	(void)uv_timer_init(server->loop, &server->patience_timer);
 	server->in_idle.data = server->prepare.data = server;
-	server->stream_timer.data = server->closed_timer.data = server;
-	server->open_handles = 4;
+	server->stream_timer.data = server->closed_timer.data = server->patience_timer.data = server;
+	server->open_handles = 5;
 	(void)uv_prepare_start(&server->prepare, on_prepare);
 	uv_unref((uv_handle_t *)&server->prepare);
 }
@@ -335,11 +347,21 @@ static void close_handle(uv_handle_t *handle)
 		uv_close(handle, on_handle_closed);
 }
 
+/* The last lines, whole, for a client that reads them. */
+static void write_rest(struct ks_server *server)
+{
+	struct pollfd room = { .fd = server->out.fd, .events = POLLOUT };
+	const int64_t end = ks_now_us() + LAST_US;
+
+	while (ks_outgoing_flush(&server->outgoing, SIZE_MAX) && ks_now_us() < end && poll(&room, 1, LAST_WAIT_MS) > 0)
+		;
+}
+
 void ks_server_free(struct ks_server *server)
 {
 	if (!server || server->freed)
 		return;
-	(void)ks_outgoing_flush(&server->outgoing, SIZE_MAX);
+	write_rest(server);
 	server->closed = server->freed = true;
 	ks_log_set_sink(NULL, NULL);
 	ks_outgoing_free(&server->outgoing);
@@ -351,6 +373,7 @@ void ks_server_free(struct ks_server *server)
 	close_handle((uv_handle_t *)&server->prepare);
 	close_handle((uv_handle_t *)&server->stream_timer);
 	close_handle((uv_handle_t *)&server->closed_timer);
+	close_handle((uv_handle_t *)&server->patience_timer);
 	/* libuv has let go of them in uv_close(). */
 	ks_channel_close(&server->in);
 	ks_channel_close(&server->out);

@@ -47,7 +47,7 @@ struct ks_server {
 	uv_poll_t in_poll, out_poll, host_poll;
 	uv_idle_t in_idle;   /* instead of in_poll for what epoll refuses */
 	uv_prepare_t prepare; /* before the loop sleeps: write */
-	uv_timer_t stream_timer, closed_timer;
+	uv_timer_t stream_timer, closed_timer, patience_timer;
 	unsigned open_handles;
 	struct ks_channel in, out;
 	int host_fd; /* pidfd of the process that initialize named, or -1 */

@@ -142,13 +142,13 @@ struct ks_flow *ks_stream_flow(struct ks_stream *stream)
 }
 
 /* `line` lacks its last bracket. False: the line was not queued. */
-static bool push(struct ks_stream *stream, struct ks_buf *line)
+static bool push(struct ks_stream *stream, enum ks_line_kind kind, struct ks_buf *line)
 {
 	ks_buf_char(line, '}');
 	if (line->failed)
 		return false;
 	struct ks_piece piece = { line->data, line->len };
-	return ks_outgoing_push(stream->streams->out, KS_LANE_OUTPUT, stream->flow, KS_LINE_NOTE, &piece, 1) == 0;
+	return ks_outgoing_push(stream->streams->out, KS_LANE_OUTPUT, stream->flow, kind, &piece, 1) == 0;
 }
 
 void ks_stream_started(struct ks_stream *stream, const char *request_id, const char *session_id, const char *kernel_id,
@@ -167,7 +167,7 @@ void ks_stream_started(struct ks_stream *stream, const char *request_id, const c
 	ks_write_key_string(&line, "kernelId", kernel_id);
 	ks_write_key_string(&line, "shellId", shell_id);
 	ks_write_close(&line, '}');
-	(void)push(stream, &line);
+	(void)push(stream, KS_LINE_PATIENT, &line);
 }
 
 static void send_chunk(struct ks_stream *stream, enum ks_output which, const char *data, size_t len, bool base64)
@@ -192,7 +192,7 @@ static void send_chunk(struct ks_stream *stream, enum ks_output which, const cha
 	else
 		ks_write_utf8_lossy(&line, data, len);
 	ks_write_close(&line, '}');
-	if ((live && stream->flow->bytes + line.len + 2 > KS_STREAM_WINDOW) || !push(stream, &line))
+	if ((live && stream->flow->bytes + line.len + 2 > KS_STREAM_WINDOW) || !push(stream, KS_LINE_NOTE, &line))
 		stream->streams->chunks_dropped++;
 	else
 		stream->seq++;
@@ -211,7 +211,7 @@ static void send_display(struct ks_stream *stream, struct ks_buf *members)
 	ks_buf_add(&line, members->data, members->len);
 	ks_write_close(&line, '}');
 	ks_buf_free(members);
-	if ((live && (stream->flow->bytes + line.len + 2 > KS_STREAM_WINDOW || output_is_busy(stream))) || !push(stream, &line))
+	if ((live && (stream->flow->bytes + line.len + 2 > KS_STREAM_WINDOW || output_is_busy(stream))) || !push(stream, KS_LINE_NOTE, &line))
 		stream->streams->chunks_dropped++;
 	else
 		stream->seq++;
@@ -327,7 +327,7 @@ void ks_stream_input_wanted(struct ks_stream *stream, const char *prompt, size_t
 	ks_write_utf8_lossy(&line, prompt, len);
 	ks_write_key_bool(&line, "password", password);
 	ks_write_close(&line, '}');
-	if (stream->ended || stream->flow->bytes + line.len > KS_STREAM_WINDOW || !push(stream, &line))
+	if (stream->ended || stream->flow->bytes + line.len > KS_STREAM_WINDOW || !push(stream, KS_LINE_NOTE, &line))
 		stream->streams->chunks_dropped++;
 }
 

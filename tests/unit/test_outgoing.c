@@ -152,7 +152,7 @@ static void test_lines_together(void **state)
 	reply(&reader, "r");
 	push(&reader, KS_LANE_CONTROL, NULL, KS_LINE_NOTE, "control");
 	assert_false(ks_outgoing_flush(&reader.out, SIZE_MAX));
-	assert_int_equal(reader.writes, 2); /* of a flow one line at a time: another flow may have its turn */
+	assert_int_equal(reader.writes, 1);
 	for (int i = 0; i < KS_LINES_TOGETHER + 1; i++) {
 		char text[16];
 		(void)snprintf(text, sizeof(text), "reply %02d", i);
@@ -160,10 +160,32 @@ static void test_lines_together(void **state)
 		(void)snprintf(want + strlen(want), sizeof(want) - strlen(want), "%s\n", text);
 	}
 	assert_false(ks_outgoing_flush(&reader.out, SIZE_MAX));
-	assert_int_equal(reader.writes, 4);
+	assert_int_equal(reader.writes, 3);
 	assert_int_equal(reader.out.lines_sent, 5 + KS_LINES_TOGETHER + 1);
 	ks_flow_release(flow);
 	finish(&reader, want);
+}
+
+static void test_patient_lines(void **state)
+{
+	(void)state;
+	static const enum ks_line_kind others[] = { KS_LINE_REPLY, KS_LINE_NOTE, KS_LINE_DROPPABLE };
+	struct reader reader;
+	struct ks_flow *flow = ks_flow_new();
+
+	start(&reader, SIZE_MAX, SIZE_MAX);
+	for (size_t i = 0; i < KS_COUNT(others); i++) {
+		push(&reader, KS_LANE_EVENT, NULL, KS_LINE_PATIENT, "state");
+		push(&reader, KS_LANE_OUTPUT, flow, KS_LINE_PATIENT, "started");
+		assert_false(reader.out.urgent);
+		push(&reader, KS_LANE_EVENT, NULL, others[i], "other");
+		assert_true(reader.out.urgent);
+		assert_false(ks_outgoing_flush(&reader.out, SIZE_MAX));
+		assert_false(reader.out.urgent);
+	}
+	assert_int_equal(reader.writes, 3);
+	ks_flow_release(flow);
+	finish(&reader, "state\nother\nstarted\nstate\nother\nstarted\nstate\nother\nstarted\n");
 }
 
 static void queue_more(void *arg)
@@ -283,6 +305,9 @@ static void test_flows_take_turns(void **state)
 	output(&reader, b, "b2");
 	ks_flow_release(a);
 	ks_flow_release(b);
+	reader.room = SIZE_MAX;
+	assert_false(ks_outgoing_flush(&reader.out, SIZE_MAX));
+	assert_int_equal(reader.writes, 5); /* of flows that take turns one line at a time */
 	finish(&reader, "a1\nb1\na2\nb2\na3\n");
 }
 
@@ -426,6 +451,7 @@ int main(void)
 		cmocka_unit_test(test_lanes_go_before_each_other),
 		cmocka_unit_test(test_partial_write_at_every_offset),
 		cmocka_unit_test(test_lines_together),
+		cmocka_unit_test(test_patient_lines),
 		cmocka_unit_test(test_told_after_the_write),
 		cmocka_unit_test(test_one_byte_writes),
 		cmocka_unit_test(test_budget_of_a_turn),

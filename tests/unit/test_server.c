@@ -378,6 +378,9 @@ static void test_log_and_notifications(void **state)
 	ks_buf_str(&params, "{\"sessionId\":\"s\",\"reason\":\"test\"}");
 	ks_notify(r.server, KS_LANE_EVENT, "session/closed", &params);
 	expect(&r, "{\"jsonrpc\":\"2.0\",\"method\":\"session/closed\",\"params\":{\"sessionId\":\"s\",\"reason\":\"test\"}}");
+	ks_buf_str(&params, "{\"kernelId\":\"k\",\"state\":\"idle\"}"); /* may wait for company, but not for ever */
+	ks_notify(r.server, KS_LANE_EVENT, "kernel/state", &params);
+	expect(&r, "{\"jsonrpc\":\"2.0\",\"method\":\"kernel/state\",\"params\":{\"kernelId\":\"k\",\"state\":\"idle\"}}");
 	ks_write_open(&big, '{');
 	ks_write_key(&big, "x");
 	(void)ks_buf_reserve(&big, 40000);
