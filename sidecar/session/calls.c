@@ -40,7 +40,7 @@ int ks_call_check(struct ks_core *core, const struct ks_session *session, const 
 struct ks_call *ks_call_alloc(struct ks_core *core, struct ks_session *session, const struct ks_run_params *params,
 				const struct ks_call_ops *ops, void *arg, const char *prefix, struct ks_error *err)
 {
-	struct ks_call *call = calloc(1, sizeof(*call));
+	struct ks_call *call = malloc(sizeof(*call));
 
 	if (!call) {
 		(void)ks_fail(err, KS_E_INTERNAL, "out of memory");

@@ -27,6 +27,7 @@ struct ks_diff {
 	uint32_t *twin; /* after's directories -> before's */
 	unsigned char *fate; /* of before's entries, an enum fate */
 	struct ks_changes found; /* until SORT a heap, the largest path on top */
+	size_t room;		 /* items that it has memory for */
 	size_t max, path_bytes, hashed;
 };
 
@@ -98,6 +99,18 @@ static void drop_largest(struct ks_diff *diff)
 	sift_down(heap);
 }
 
+static int make_room(struct ks_diff *diff)
+{
+	size_t room = diff->room ? 2 * diff->room : 16;
+	struct ks_change *items = realloc(diff->found.items, room * sizeof(*items));
+
+	if (!items)
+		return -1;
+	diff->found.items = items;
+	diff->room = room;
+	return 0;
+}
+
 /* Keeps the `max` smallest paths. When they take too much room `max` itself shrinks, so that what is kept is always
  * a head of the sorted list. */
 static int add_change(struct ks_diff *diff, const struct ks_tree *tree, uint32_t i, enum ks_change_kind kind,
@@ -122,6 +135,10 @@ static int add_change(struct ks_diff *diff, const struct ks_tree *tree, uint32_t
 			return 0;
 		}
 		drop_largest(diff);
+	}
+	if (heap->count == diff->room && make_room(diff) < 0) {
+		free(c.path);
+		return ks_fail_errno(err, KS_E_INTERNAL, ENOMEM, "cannot list the changes");
 	}
 	size_t at = heap->count++;
 	heap->items[at] = c;
@@ -302,8 +319,7 @@ int ks_diff_start(int root_fd, const struct ks_tree *before, const struct ks_tre
 	diff->table = calloc(slots, sizeof(*diff->table));
 	diff->twin = calloc(after->count, sizeof(*diff->twin)); /* root to root */
 	diff->fate = calloc(before->count, 1);
-	diff->found.items = calloc(max_changes ? max_changes : 1, sizeof(*diff->found.items));
-	if (!diff->table || !diff->twin || !diff->fate || !diff->found.items ||
+	if (!diff->table || !diff->twin || !diff->fate ||
 	    getrandom(diff->key, sizeof(diff->key), 0) != sizeof(diff->key)) {
 		ks_diff_free(diff);
 		return ks_fail_errno(err, KS_E_INTERNAL, ENOMEM, "cannot compare the workspace's files");
