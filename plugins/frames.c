@@ -9,6 +9,7 @@
 
 struct header {
 	uint8_t type;
+	bool no_ack;
 	uint32_t call, id, total, offset;
 };
 
@@ -39,9 +40,9 @@ static const char *read_header(const uint8_t *p, size_t len, struct header *ret)
 		return "not a frame of version 1";
 	if (p[5] == 0 || p[5] == KS_FRAME_ACK || p[5] == KS_FRAME_CELL)
 		return "a type that the box may not send";
-	if (get16(p + 6) != 0)
+	if (get16(p + 6) & ~KS_FRAME_NO_ACK)
 		return "unknown flags";
-	*ret = (struct header){ p[5], get32(p + 8), get32(p + 12), get32(p + 16), get32(p + 20) };
+	*ret = (struct header){ p[5], get16(p + 6) & KS_FRAME_NO_ACK, get32(p + 8), get32(p + 12), get32(p + 16), get32(p + 20) };
 	if (ret->total > KS_FRAME_BYTES)
 		return "a frame that is too large";
 	if (len == KS_FRAME_HEADER && ret->total != 0)
@@ -59,6 +60,7 @@ static const char *begin(struct ks_frames *frames, const struct header *h)
 	frames->type = h->type;
 	frames->call = h->call;
 	frames->total = h->total;
+	frames->no_ack = h->no_ack;
 	if (frames->count < UINT32_MAX)
 		frames->count++;
 	ks_buf_clear(&frames->payload);
@@ -69,7 +71,7 @@ static const char *go_on(const struct ks_frames *frames, const struct header *h)
 {
 	if (!frames->open || h->id != frames->id)
 		return "a piece of no frame";
-	if (h->type != frames->type || h->call != frames->call || h->total != frames->total)
+	if (h->type != frames->type || h->call != frames->call || h->total != frames->total || h->no_ack != frames->no_ack)
 		return "pieces that disagree about their frame";
 	if (h->offset != frames->payload.len)
 		return "a piece out of order";

@@ -17,6 +17,8 @@
 #define KS_FRAME_KEY 127 /* characters in a key */
 #define KS_FRAMES_PER_CALL 1000
 
+#define KS_FRAME_NO_ACK 1u /* the only flag */
+
 /* Types that kern_plugin.h does not need to know. */
 #define KS_FRAME_ACK 7u	  /* from the host only */
 #define KS_FRAME_CELL 8u  /* from the host only: run this; descriptors beside it: stdout, stderr, the code */
@@ -36,6 +38,7 @@ struct ks_frames {
 	bool open; /* there is one */
 	bool corrupt;
 	bool limit; /* frames were dropped */
+	bool no_ack; /* wanted for the newest one */
 	uint32_t last_id;
 	unsigned count;	    /* frames begun in this call */
 	const char *reason; /* why corrupt, for a log line; a constant */

@@ -59,13 +59,19 @@ __attribute__((noreturn)) static void die(const char *what)
 	_exit(127);
 }
 
-static void close_cell(void)
+static void close_fds(int from, int to)
 {
-	for (int i = 0; i < CELL_FDS; i++) {
+	for (int i = from; i < to; i++) {
 		if (cells.cell_fds[i] >= 0)
 			(void)close(cells.cell_fds[i]);
 		cells.cell_fds[i] = -1;
 	}
+}
+
+/* Its pipes may serve the next one, too. */
+static void close_cell(void)
+{
+	close_fds(2, CELL_FDS);
 	if (cells.link[0])
 		(void)unlink(cells.link);
 	cells.link[0] = '\0';
@@ -148,9 +154,10 @@ static void place(int *fd, int at)
 {
 	int from = *fd >= 0 ? *fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	if (from < 0 || dup3(from, at, O_CLOEXEC) < 0)
+	if (from < 0 || (from != at && dup3(from, at, O_CLOEXEC) < 0))
 		die("a descriptor of the cell");
-	(void)close(from);
+	if (from != at)
+		(void)close(from);
 	*fd = at;
 }
 
@@ -215,7 +222,19 @@ static size_t shell_lines(const char *name, char *line, size_t size)
 				apart ? "(" : "", cells.source, cells.link[0] ? cells.link : code, apart ? ")" : "");
 }
 
-static void start_cell(const uint8_t *frame, size_t len, const int fds[CELL_FDS])
+/* stdout and stderr, unless they are those of the last cell; the code; perhaps stdin. */
+static void take_fds(const uint8_t *frame, size_t len, const int *fds, size_t fd_count)
+{
+	size_t at = 0;
+
+	if (!frame_find(frame, len, "same", &(size_t){ 0 }))
+		close_fds(0, 2);
+	for (int i = 0; i < CELL_FDS; i++)
+		if (cells.cell_fds[i] < 0 && at < fd_count)
+			cells.cell_fds[i] = fds[at++];
+}
+
+static void start_cell(const uint8_t *frame, size_t len, const int *fds, size_t fd_count)
 {
 	char line[NAME_BYTES + 2 * LINE_MAX_BYTES], name[NAME_BYTES + 1];
 	const int me = getpid();
@@ -223,15 +242,15 @@ static void start_cell(const uint8_t *frame, size_t len, const int fds[CELL_FDS]
 
 	close_cell(); /* none, if the words of the last one made sense */
 	frame_text(frame, len, "name", name, sizeof(name));
-	memcpy(cells.cell_fds, fds, sizeof(cells.cell_fds));
+	take_fds(frame, len, fds, fd_count);
 	cells.cell = get32(frame + 8);
 	cells.state = SENT;
 	cells.interrupted = false;
 	if (cells.dir)
 		n = shell_lines(name, line, sizeof(line));
 	else
-		n = (size_t)snprintf(line, sizeof(line), "cell %u /proc/%d/fd/%d /proc/%d/fd/%d /proc/%d/fd/%d %s\n", cells.cell, me, fds[0], me,
-				     fds[1], me, fds[2], name);
+		n = (size_t)snprintf(line, sizeof(line), "cell %u /proc/%d/fd/%d /proc/%d/fd/%d /proc/%d/fd/%d %s\n", cells.cell, me,
+				     cells.cell_fds[0], me, cells.cell_fds[1], me, cells.cell_fds[2], name);
 	send_word(line, n);
 }
 
@@ -268,14 +287,16 @@ static void from_host(void)
 	if (n <= 0)
 		_exit(0);
 	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
-	if (n >= FRAME_HEADER && datagram[5] == FRAME_CELL && head && head->cmsg_len >= CMSG_LEN(3 * sizeof(int))) {
-		int fds[CELL_FDS] = { -1, -1, -1, -1 };
-		memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
-		start_cell(datagram, (size_t)n, fds);
-	} else if (n >= FRAME_HEADER && datagram[5] == FRAME_CELL) {
+	if (n >= FRAME_HEADER && datagram[5] == FRAME_CELL) {
+		int fds[CELL_FDS];
+		const size_t fd_bytes = head ? head->cmsg_len - CMSG_LEN(0) : 0;
+		if (fd_bytes > 0)
+			memcpy(fds, CMSG_DATA(head), fd_bytes);
 		frame_text(datagram, (size_t)n, "signal", number, sizeof(number));
 		if (atoi(number) > 0)
 			signal_job(atoi(number));
+		else
+			start_cell(datagram, (size_t)n, fds, fd_bytes / sizeof(int));
 	} else if (n == FRAME_HEADER && datagram[5] == FRAME_ACK && get32(datagram + 12) == cells.id) {
 		put32(datagram + 12, cells.child_id);
 		(void)send(cells.results, datagram, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -48,19 +48,32 @@ static inline size_t frame_part(uint8_t *p, const char *key, size_t len)
 	return 7 + n;
 }
 
-/* The text of a part of a whole frame, cut to `size` with its NUL; "" when there is none. */
-static inline void frame_text(const uint8_t *frame, size_t len, const char *key, char *ret, size_t size)
+/* A part of a whole frame. NULL: there is none of that name. */
+static inline const void *frame_find(const uint8_t *frame, size_t len, const char *key, size_t *ret_len)
 {
-	ret[0] = '\0';
 	for (size_t at = FRAME_HEADER; at + 6 <= len;) {
 		size_t key_len = frame[at], data_len = get32(frame + at + 2);
 		const char *found = (const char *)frame + at + 6;
 		if (key_len == 0 || key_len > len - at - 6 || data_len > len - at - 6 - key_len)
 			break;
-		if (found[key_len - 1] == '\0' && strcmp(found, key) == 0 && data_len < size) {
-			memcpy(ret, found + key_len, data_len);
-			ret[data_len] = '\0';
+		if (found[key_len - 1] == '\0' && strcmp(found, key) == 0) {
+			*ret_len = data_len;
+			return found + key_len;
 		}
 		at += 6 + key_len + data_len;
 	}
+	return NULL;
+}
+
+/* The same as a string; "" when there is none, or it does not fit with its NUL. */
+static inline void frame_text(const uint8_t *frame, size_t len, const char *key, char *ret, size_t size)
+{
+	size_t data_len = 0;
+	const void *data = frame_find(frame, len, key, &data_len);
+
+	if (!data || data_len >= size)
+		data_len = 0;
+	if (data)
+		memcpy(ret, data, data_len);
+	ret[data_len] = '\0';
 }

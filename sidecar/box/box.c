@@ -438,8 +438,13 @@ static int open_stat(int pidfd)
 	return ks_pidfd_pid(pidfd) == pid ? KS_TAKE_FD(fd) : -1;
 }
 
+struct process {
+	unsigned flags; /* PF_* */
+	long threads;
+};
+
 /* proc(5): the fields behind the name, which may hold anything. False: there is no such process, or it cannot be seen. */
-static bool read_process(struct ks_box *box, struct ks_box_end *ret, unsigned *ret_flags)
+static bool read_process(struct ks_box *box, struct ks_box_end *ret, struct process *ret_process)
 {
 	const int64_t tick_us = 1000000 / sysconf(_SC_CLK_TCK);
 	unsigned long user = 0, kernel = 0;
@@ -451,8 +456,8 @@ static bool read_process(struct ks_box *box, struct ks_box_end *ret, unsigned *r
 	ssize_t n = box->main_stat < 0 ? -1 : pread(box->main_stat, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	const char *rest = strrchr(text, ')');
-	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %*u %*u %ld", ret_flags, &user,
-			    &kernel, &pages) != 4)
+	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %ld %*d %*u %*u %ld", &ret_process->flags,
+			    &user, &kernel, &ret_process->threads, &pages) != 5)
 		return false;
 	ret->user_us = (int64_t)user * tick_us;
 	ret->system_us = (int64_t)kernel * tick_us;
@@ -463,20 +468,29 @@ static bool read_process(struct ks_box *box, struct ks_box_end *ret, unsigned *r
 bool ks_box_lives(struct ks_box *box)
 {
 	struct ks_box_end ignored;
-	unsigned flags;
+	struct process main;
 
-	return box->main_pidfd >= 0 && !box->reported && read_process(box, &ignored, &flags) && !(flags & PF_EXITING);
+	return box->main_pidfd >= 0 && !box->reported && read_process(box, &ignored, &main) && !(main.flags & PF_EXITING);
 }
 
 void ks_box_usage(struct ks_box *box, struct ks_box_end *ret)
 {
-	unsigned flags;
+	struct process main;
 
 	memset(&ret->leaf, 0xff, sizeof(ret->leaf)); /* all -1: unknown */
 	if (box->leaf)
 		ks_leaf_facts(box->leaf, &ret->leaf);
 	if (ret->leaf.cpu_user_us < 0 && box->main_pidfd >= 0)
-		(void)read_process(box, ret, &flags);
+		(void)read_process(box, ret, &main);
+}
+
+int64_t ks_box_others(struct ks_box *box)
+{
+	struct ks_box_end ignored;
+	struct process main;
+	const int64_t tasks = box->leaf && box->main_pidfd >= 0 ? ks_leaf_tasks_now(box->leaf) : -1;
+
+	return tasks > 0 && read_process(box, &ignored, &main) ? tasks - main.threads : -1;
 }
 
 void ks_box_escape_begin(struct ks_box *box)

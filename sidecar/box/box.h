@@ -59,6 +59,8 @@ bool ks_box_lives(struct ks_box *box);
 void ks_box_release(struct ks_box *box);
 /* What it has used so far; cpu time without a cgroup is that of the main process. */
 void ks_box_usage(struct ks_box *box, struct ks_box_end *ret);
+/* Processes and threads that are in it beside its main process and the threads of that; -1: not known. */
+int64_t ks_box_others(struct ks_box *box);
 /* From now on escape calls count anew. */
 void ks_box_escape_begin(struct ks_box *box);
 /* The first escape call that was refused, and how many. */

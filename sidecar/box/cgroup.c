@@ -299,6 +299,11 @@ void ks_leaf_facts(struct ks_leaf *leaf, struct ks_leaf_facts *ret)
 		ret->memory_peak_bytes = used; /* the two were not read at one moment */
 }
 
+int64_t ks_leaf_tasks_now(struct ks_leaf *leaf)
+{
+	return leaf->entered & KS_FN(KS_FN_PIDS) ? ks_leaf_number(leaf, KS_F_PIDS_NOW) : -1;
+}
+
 static bool in_leaf(const struct ks_place *place, unsigned functions)
 {
 	/* v2 has one hierarchy for all */

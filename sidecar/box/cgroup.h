@@ -89,6 +89,7 @@ struct ks_leaf_facts {
 };
 
 void ks_leaf_facts(struct ks_leaf *leaf, struct ks_leaf_facts *ret);
+int64_t ks_leaf_tasks_now(struct ks_leaf *leaf); /* processes and threads, pid 1 of the box included; -1 unknown */
 int64_t ks_leaf_memory_now(struct ks_leaf *leaf); /* without what the former box left; -1 unknown */
 /* v2 with cgroup.kill (5.14): SIGKILL to all inside; else nothing (pid 1 of the box has to be killed anyway). */
 void ks_leaf_kill(struct ks_leaf *leaf);

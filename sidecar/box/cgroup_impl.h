@@ -33,6 +33,7 @@ enum ks_leaf_file {
 	KS_F_PIDS_MAX,
 	KS_F_PIDS_EVENTS,
 	KS_F_PIDS_PEAK,
+	KS_F_PIDS_NOW,
 	KS_F_CPU_MAX,
 	KS_F_CPU_USER,
 	KS_F_CPU_SYSTEM,

@@ -131,6 +131,7 @@ const struct ks_cgroup_ops ks_cgroup_v1 = {
 		[KS_F_PIDS_MAX] = { KS_FN_PIDS, "pids.max", NULL },
 		[KS_F_PIDS_EVENTS] = { KS_FN_PIDS, "pids.events", NULL },
 		[KS_F_PIDS_PEAK] = { KS_FN_PIDS, "pids.peak", NULL },
+		[KS_F_PIDS_NOW] = { KS_FN_PIDS, "pids.current", NULL },
 		[KS_F_CPU_MAX] = { KS_FN_CPU, "cpu.cfs_quota_us", NULL },
 		[KS_F_CPU_USER] = { KS_FN_ACCT, "cpuacct.usage_user", NULL },
 		[KS_F_CPU_SYSTEM] = { KS_FN_ACCT, "cpuacct.usage_sys", NULL },

@@ -88,6 +88,7 @@ const struct ks_cgroup_ops ks_cgroup_v2 = {
 		[KS_F_PIDS_MAX] = { KS_FN_PIDS, "pids.max", NULL },
 		[KS_F_PIDS_EVENTS] = { KS_FN_PIDS, "pids.events", NULL },
 		[KS_F_PIDS_PEAK] = { KS_FN_PIDS, "pids.peak", NULL },
+		[KS_F_PIDS_NOW] = { KS_FN_PIDS, "pids.current", NULL },
 		[KS_F_CPU_MAX] = { KS_FN_CPU, "cpu.max", NULL },
 		[KS_F_CPU_USER] = { KS_FN_ACCT, "cpu.stat", NULL }, /* there without the cpu controller, too */
 		[KS_F_IO] = { KS_FN_IO, "io.stat", NULL },

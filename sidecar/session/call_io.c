@@ -259,7 +259,7 @@ static void record(struct ks_call *call, struct ks_call *to, const struct kern_f
 		}
 	}
 	ks_frames_ack(frame->call, frame->id, ack);
-	if (call->channel.fd >= 0)
+	if (call->channel.fd >= 0 && !call->frames.no_ack)
 		(void)send(call->channel.fd, ack, sizeof(ack), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

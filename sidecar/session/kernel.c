@@ -109,10 +109,28 @@ const struct ks_box_end *ks_kernel_usage(struct ks_kernel *kernel, int64_t fresh
 	return &kernel->usage;
 }
 
-/* Merged, the second pipe stays for the next cell. */
-static int connect_cell(struct ks_kernel *kernel, struct ks_call *cell, int ret_fds[KS_CELL_FDS], struct ks_error *err)
+/* No process is there but those that were when it was ready: the pipes of the cell that has ended serve the next one, too. Else
+ * something may hold them, and what it prints later must not be taken for that cell's. */
+static bool is_alone(struct ks_kernel *kernel)
 {
-	if (ks_call_connect_input(cell, &ret_fds[3], err) < 0 || make_pipes(kernel, err) < 0)
+	return kernel->others > 0 && ks_box_others(kernel->host->box) == kernel->others;
+}
+
+static bool take_same(struct ks_kernel *kernel, struct ks_call *cell)
+{
+	struct ks_pipe *pipes[2];
+
+	if (!KS_TAKE(kernel->next.same, false) || cell->params->merge || !ks_kernel_take_tails(kernel, pipes))
+		return false;
+	for (int i = 0; i < 2; i++)
+		ks_call_own_output(cell, i, pipes[i]);
+	return true;
+}
+
+/* Merged, the second pipe stays for the next cell. */
+static int take_next(struct ks_kernel *kernel, struct ks_call *cell, int ret_fds[2], struct ks_error *err)
+{
+	if (make_pipes(kernel, err) < 0)
 		return -1;
 	for (int i = 0; i < (cell->params->merge ? 1 : 2); i++) {
 		ks_call_own_output(cell, i, KS_TAKE_PTR(kernel->next.pipes[i]));
@@ -123,38 +141,57 @@ static int connect_cell(struct ks_kernel *kernel, struct ks_call *cell, int ret_
 	return ret_fds[1] < 0 ? ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot duplicate a pipe") : 0;
 }
 
+static int send_cell(const struct ks_call *cell, bool same, const int fds[KS_CELL_FDS], struct ks_error *err)
+{
+	struct ks_kernel *kernel = cell->kernel;
+	KS_AUTOBUF struct ks_buf message = { 0 };
+	char numbered[32];
+	struct kern_part parts[3];
+	size_t part_count = 0;
+	int fd_count = 0;
+	int sent[KS_CELL_FDS];
+
+	(void)snprintf(numbered, sizeof(numbered), "[cell %lld]", (long long)kernel->executions + 1);
+	const char *name = cell->params->filename ? cell->params->filename : numbered;
+	parts[part_count++] = (struct kern_part){ "name", name, strlen(name) };
+	if (same)
+		parts[part_count++] = (struct kern_part){ "same", "", 0 };
+	if (fds[2] < 0)
+		parts[part_count++] = (struct kern_part){ "code", cell->code, cell->code_len };
+	ks_frames_write(KS_FRAME_CELL, cell->number, parts, part_count, &message);
+	if (message.failed)
+		return ks_fail(err, KS_E_OVERLOADED, "out of memory");
+	for (int i = 0; i < KS_CELL_FDS; i++)
+		if (fds[i] >= 0)
+			sent[fd_count++] = fds[i];
+	return ks_send(kernel->host->channel.fd, message.data, message.len, sent, fd_count, MSG_DONTWAIT) < 0 ?
+		       ks_kernel_fail_dead(kernel, err) : 0;
+}
+
 int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 {
 	struct ks_kernel *kernel = cell->kernel;
 	struct ks_call *host = kernel->host;
-	KS_AUTOBUF struct ks_buf message = { 0 };
-	char name[32];
-	int fds[KS_CELL_FDS] = { -1, -1, -1, -1 };
+	int fds[KS_CELL_FDS] = { -1, -1, -1, -1 }; /* stdout, stderr, code, stdin; those that are there travel */
 
 	if (kernel->forgotten)
 		return ks_fail_at(err, KS_E_KERNEL_DEAD, "/kernelId", "kernel %s has been closed", kernel->id);
 	if (!host || host->state != KS_CALL_RUNNING || kernel->cell)
 		return ks_kernel_fail_dead(kernel, err);
-	if (connect_cell(kernel, cell, fds, err) < 0) {
-		ks_close_all(fds, KS_CELL_FDS);
-		return -1;
-	}
-	fds[2] = code_file(cell, err);
 	cell->number = ++kernel->cells;
-	(void)snprintf(name, sizeof(name), "[cell %lld]", (long long)kernel->executions + 1);
-	const struct kern_part parts[] = {
-		{ "name", cell->params->filename ? cell->params->filename : name,
-		  strlen(cell->params->filename ? cell->params->filename : name) },
-	};
-	ks_frames_write(KS_FRAME_CELL, cell->number, parts, KS_COUNT(parts), &message);
-	int rc = fds[2] < 0 ? -1 : message.failed ? ks_fail(err, KS_E_OVERLOADED, "out of memory") : 0;
+	int rc = ks_call_connect_input(cell, &fds[3], err);
+	const bool same = rc == 0 && take_same(kernel, cell);
+	if (rc == 0 && !same)
+		rc = take_next(kernel, cell, fds, err);
+	if (rc == 0 && (!kernel->takes_code || cell->code_len > KS_KERNEL_CODE_INLINE)) {
+		fds[2] = code_file(cell, err);
+		rc = fds[2] < 0 ? -1 : 0;
+	}
 	if (rc == 0) {
 		ks_frames_next_call(&host->frames);
 		ks_box_escape_begin(host->box);
 		cell->usage_before = *ks_kernel_usage(kernel, KS_KERNEL_FRESH_US);
-		rc = ks_send(host->channel.fd, message.data, message.len, fds, fds[3] < 0 ? 3 : 4, MSG_DONTWAIT);
-		if (rc < 0)
-			(void)ks_kernel_fail_dead(kernel, err);
+		rc = send_cell(cell, same, fds, err);
 	}
 	ks_close_all(fds, KS_CELL_FDS);
 	if (rc < 0)
@@ -197,12 +234,14 @@ static void cell_over(struct ks_kernel *kernel, struct ks_call *cell)
 	struct ks_error ignored;
 
 	kernel->cell = NULL;
+	kernel->next.same = kernel->state == KS_KERNEL_BUSY && kernel->host && cell->out[0] && cell->out[1] && is_alone(kernel);
 	for (int i = 0; i < 2; i++)
 		ks_kernel_keep_tail(kernel, i, KS_TAKE_PTR(cell->out[i]));
 	if (kernel->state != KS_KERNEL_BUSY)
 		return;
 	ks_kernel_set_state(kernel, KS_KERNEL_IDLE);
-	(void)make_pipes(kernel, &ignored); /* behind the answer; what fails is tried again when it is needed, and then told */
+	if (!kernel->next.same)
+		(void)make_pipes(kernel, &ignored); /* behind the answer; what fails is tried again when it is needed, and then told */
 }
 
 void ks_kernel_cell_left(struct ks_call *cell)

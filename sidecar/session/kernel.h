@@ -11,6 +11,7 @@
 #define KS_KERNEL_INSIST_MS 500	  /* between the first SIGINT, the second, and SIGKILL */
 #define KS_KERNEL_LOST_MS 200	  /* a process without its channel has so long to end */
 #define KS_KERNEL_FRESH_US 2000	  /* so long after the end of a cell its usage is still that of the process */
+#define KS_KERNEL_CODE_INLINE ((size_t)32 << 10) /* longer code goes beside the message */
 #define KS_PROMPT_MAX 4096	  /* bytes that a cell shows when it asks for input */
 #define KS_KERNEL_TAILS 16	  /* pipes of former cells that something still holds open; the oldest go */
 
@@ -41,7 +42,9 @@ struct ks_kernel {
 	struct {
 		struct ks_pipe *pipes[2]; /* NULL: not made */
 		int theirs[2];
+		bool same; /* not these, but those of the last cell: no other process can hold them */
 	} next; /* of the next cell */
+	int64_t others; /* ks_box_others() when it was ready */
 	struct ks_box_end usage; /* of this process, as it was at... */
 	int64_t seen_us;
 	int64_t timeout_ms;
@@ -54,7 +57,7 @@ struct ks_kernel {
 	void *opened_arg;
 	void (*closed)(void *arg);
 	void *closed_arg;
-	bool restarting, was_ready;
+	bool restarting, was_ready, takes_code; /* the last: in the message */
 	struct ks_outcome death; /* of the last process */
 };
 
@@ -115,5 +118,7 @@ int ks_kernel_fail_dead(const struct ks_kernel *kernel, struct ks_error *err); /
 void ks_kernel_report(struct ks_kernel *kernel, int which, const char *data, size_t len); /* printed by no cell */
 size_t ks_kernel_room(const struct ks_kernel *kernel); /* for it; 0: later */
 void ks_kernel_keep_tail(struct ks_kernel *kernel, int which, struct ks_pipe *pipe);
+/* Those of the last cell, for a cell again. False, and none is taken: the box has closed one, or what was printed since then waits in it. */
+bool ks_kernel_take_tails(struct ks_kernel *kernel, struct ks_pipe *ret[2]);
 void ks_kernel_drop_tails(struct ks_kernel *kernel);
 int ks_shell_fill(struct ks_kernel *shell, const struct ks_kernel_spec *spec, struct ks_error *err); /* language, program, words */

@@ -1,16 +1,48 @@
 /* kernel_tails.c: what a kernel or a shell prints when no cell is at work: by its process itself, or through the pipes of former cells,
  * which what they have left running may still hold. */
 #include <errno.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "session/kernel.h"
 
-static void close_tail(struct ks_kernel_tail *tail)
+static struct ks_pipe *end_tail(struct ks_kernel_tail *tail)
 {
+	struct ks_pipe *pipe = tail->pipe;
+
 	ks_list_remove(&tail->node);
 	tail->kernel->tail_count--;
-	ks_pipe_close(tail->pipe);
 	free(tail);
+	return pipe;
+}
+
+static void close_tail(struct ks_kernel_tail *tail)
+{
+	ks_pipe_close(end_tail(tail));
+}
+
+/* The newest of that stream, if nothing waits in it. */
+static struct ks_kernel_tail *empty_tail(struct ks_kernel *kernel, int which)
+{
+	int waiting;
+
+	for (struct ks_list *n = kernel->tails.prev; n != &kernel->tails; n = n->prev) {
+		struct ks_kernel_tail *tail = KS_ENTRY(n, struct ks_kernel_tail, node);
+		if (tail->which == which)
+			return ioctl(tail->pipe->fd, FIONREAD, &waiting) == 0 && waiting == 0 ? tail : NULL;
+	}
+	return NULL;
+}
+
+bool ks_kernel_take_tails(struct ks_kernel *kernel, struct ks_pipe *ret[2])
+{
+	struct ks_kernel_tail *tails[2] = { empty_tail(kernel, 0), empty_tail(kernel, 1) };
+
+	if (!tails[0] || !tails[1])
+		return false;
+	for (int i = 0; i < 2; i++)
+		ret[i] = end_tail(tails[i]);
+	return true;
 }
 
 void ks_kernel_drop_tails(struct ks_kernel *kernel)

@@ -19,12 +19,15 @@ static bool is(const struct kern_part *p, const char *text)
 	return p && p->len == strlen(text) && memcmp(p->data, text, p->len) == 0;
 }
 
-static void ready(struct ks_kernel *kernel)
+static void ready(struct ks_kernel *kernel, const struct kern_frame *frame)
 {
 	void (*opened)(void *, struct ks_kernel *, const struct ks_error *) = KS_TAKE_PTR(kernel->opened);
 
 	(void)uv_timer_stop(&kernel->host->timer);
 	kernel->was_ready = true;
+	kernel->next.same = false;
+	kernel->takes_code = part(frame, "inline");
+	kernel->others = ks_box_others(kernel->host->box);
 	ks_kernel_set_state(kernel, KS_KERNEL_IDLE);
 	if (opened)
 		opened(kernel->opened_arg, kernel, NULL);
@@ -69,7 +72,7 @@ int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame)
 	const struct ks_call *cell = kernel->cell;
 
 	if (part(frame, "ready") && kernel->state == KS_KERNEL_STARTING)
-		ready(kernel);
+		ready(kernel, frame);
 	else if (part(frame, "done") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number)
 		cell_done(kernel, frame);
 	else if (part(frame, "input") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number && cell->params->interactive)

@@ -165,6 +165,32 @@ def test_output_of_children(kernel):
     ok(kernel.run(code), "out\nafter\n", "err\n")
 
 
+def test_each_cell_prints_where_the_last_one_did_not(kernel):
+    """The pipes of a cell serve the next one only when nothing else holds them, and whatever the code did to its descriptors."""
+    ok(kernel.run("import os, sys, time, threading\nprint('1')"), "1\n")
+    ok(kernel.run("os.dup2(os.open('/dev/null', os.O_WRONLY), 1); print('unseen'); os.close(2)"))
+    ok(kernel.run("print('2'); print('e', file=sys.stderr)"), "2\n", "e\n")
+    thread = "go = threading.Event(); threading.Thread(target=lambda: (go.wait(), print('between'))).start()"
+    ok(kernel.run(thread))  # a thread of the process itself
+    ok(kernel.run("threading.Timer(0.1, go.set).start()"))
+    kernel.client.wait_for(lambda: kernel.between() == "between\n", "the thread's output")
+    ok(kernel.run("print('4')"), "4\n")
+    kernel.run("child = os.fork()\nif not child: time.sleep(60)")  # ends with its cell, holding what its parent holds
+    ok(kernel.run("print('5'); os.kill(child, 9); os.waitpid(child, 0)[1]"), "5\n")
+    ok(kernel.run("print('6')"), "6\n")
+    assert kernel.between() == "between\n"
+
+
+@pytest.mark.parametrize("language", ["python", "node", "bash", "sh"])
+def test_code_of_any_size(client, language):
+    """It travels in the message up to 32 KiB if the runner takes it so, else beside it."""
+    kernel = Kernel(client, language=language)
+    comment, show = ("//", "console.log(%d)") if language == "node" else ("#", "print(%d)" if language == "python" else "echo %d")
+    for size in (0, 32767, 32768, 32769, 65536, 65537, 1 << 20):
+        code = (show % size + "\n" + comment).ljust(size, "y") if size else ""
+        ok(kernel.run(code), f"{size}\n" if size else "")
+
+
 def test_late_output_belongs_to_no_cell(kernel):
     kernel.run("import subprocess\nchild = subprocess.Popen('read x; echo late', shell=True, stdin=subprocess.PIPE)")
     ok(kernel.run("print('second')"), "second\n")

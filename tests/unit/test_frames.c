@@ -122,7 +122,8 @@ static const struct violation violations[] = {
 	{ "not a frame of version 1", .at = 4, .value = 2, .piece = "" },
 	{ "a type that the box may not send", .at = 5, .value = 0, .piece = "" },
 	{ "a type that the box may not send", .at = 5, .value = 7, .piece = "" },
-	{ "unknown flags", .at = 6, .value = 1, .piece = "" },
+	{ "unknown flags", .at = 6, .value = 2, .piece = "" },
+	{ "unknown flags", .at = 6, .value = 3, .piece = "" },
 	{ "unknown flags", .at = 7, .value = 1, .piece = "" },
 	{ "a frame number that does not grow", .at = 12, .value = 0, .piece = "" },
 	{ "a frame that is too large", .total = (64u << 20) + 1, .piece = "x" },
@@ -142,6 +143,8 @@ static const struct violation violations[] = {
 	  .type2 = 1, .piece2 = "d" },
 	{ "pieces that disagree about their frame", .total = 9, .piece = "abc", .offset2 = 3, .id2 = 1, .total2 = 9,
 	  .type2 = 2, .piece2 = "d" },
+	{ "pieces that disagree about their frame", .total = 9, .at = 6, .value = KS_FRAME_NO_ACK, .piece = "abc", .offset2 = 3, .id2 = 1,
+	  .total2 = 9, .type2 = 1, .piece2 = "d" },
 	{ "a piece longer than its frame", .total = 4, .piece = "abc", .offset2 = 3, .id2 = 1, .total2 = 4, .type2 = 1,
 	  .piece2 = "de" },
 	{ "an empty piece", .total = 4, .piece = "abc", .offset2 = 3, .id2 = 1, .total2 = 4, .type2 = 1, .piece2 = "" },
@@ -300,6 +303,17 @@ static void test_ack(void **state)
 {
 	(void)state;
 	uint8_t ack[KS_FRAME_HEADER];
+	struct ks_frames frames = { 0 };
+	struct kern_frame frame;
+
+	for (uint32_t i = 1; i < 4; i++) { /* wanted, not wanted, wanted */
+		KS_AUTOBUF struct ks_buf one = { 0 };
+		put_header(&one, 1, i, 0, 0);
+		one.data[6] = i == 2 ? KS_FRAME_NO_ACK : 0;
+		assert_int_equal(ks_frames_feed(&frames, one.data, one.len, &frame), KS_FRAMES_COMPLETE);
+		assert_int_equal(frames.no_ack, i == 2);
+	}
+	ks_frames_free(&frames);
 
 	ks_frames_ack(0x01020304, 0x05060708, ack);
 	assert_memory_equal(ack, "KRN1\1\7\0\0\4\3\2\1\10\7\6\5\0\0\0\0\0\0\0\0", KS_FRAME_HEADER);

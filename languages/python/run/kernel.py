@@ -34,7 +34,7 @@ def futures():
 
 
 def receive(sock):
-    """The next cell: its number, parts and descriptors (stdout, stderr, the code, perhaps stdin); None at the end of the channel."""
+    """The next cell: its number, parts and descriptors; None at the end of the channel."""
     while True:
         data, ancillary, _, _ = sock.recvmsg(HEADER + PIECE, _socket.CMSG_SPACE(16))
         fds = []
@@ -42,7 +42,7 @@ def receive(sock):
             fds += [int.from_bytes(found[at:at + 4], sys.byteorder) for at in range(0, len(found), 4)]
         if not data:
             return None
-        if data[5] == CELL and len(fds) >= 3:
+        if data[5] == CELL:
             return int.from_bytes(data[8:12], "little"), parts_of(data[HEADER:]), fds
         for fd in fds:  # an acknowledgement that nobody waits for any more
             posix.close(fd)
@@ -58,20 +58,21 @@ def parts_of(data):
     return parts
 
 
-def take(fds):
-    """Puts the cell's pipes where stdout and stderr are, and reads its code."""
+def connect(pipes):
+    """Puts the cell's pipes where stdout and stderr are, whatever the code of the last cell has put there."""
     runner.flush()  # what is printed between two cells goes where the last one's output went
-    posix.dup2(fds[0], 1)
-    posix.dup2(fds[1], 2)
+    posix.dup2(pipes[0], 1)
+    posix.dup2(pipes[1], 2)
+
+
+def read_all(fd):
     source = b""
     while True:
-        more = posix.pread(fds[2], 1 << 16, len(source))
+        more = posix.pread(fd, 1 << 16, len(source))
         source += more
         if len(more) < 1 << 16:  # of a file in memory only the last piece is shorter
-            break
-    for fd in fds[:3]:
-        posix.close(fd)
-    return source[3:] if source.startswith(b"\xef\xbb\xbf") else source
+            posix.close(fd)
+            return source
 
 
 def remember(name, source):
@@ -143,16 +144,24 @@ def serve(namespace):
     sys.argv[:] = [""]
     sys.path[0] = ""
     _signal.signal(_signal.SIGINT, cells.interrupts)
-    channel.close([("ready", b"")])
+    channel.close([("ready", b""), ("inline", b"")])
+    pipes = []
     while True:
         cell = receive(sock)
         if cell is None:
             posix._exit(0)
         channel.call, parts, fds = cell
         name = parts["name"].decode("utf-8", "replace")
-        source = take(fds)
+        if "same" not in parts:
+            for fd in pipes:
+                posix.close(fd)
+            pipes, fds = fds[:2], fds[2:]
+        connect(pipes)
+        source = parts["code"] if "code" in parts else read_all(fds.pop(0))
+        if source.startswith(b"\xef\xbb\xbf"):
+            source = source[3:]
         remember(name, source)
-        inputs.begin(fds[3] if len(fds) > 3 else None)
+        inputs.begin(fds[0] if fds else None)
         channel.open = True
         try:
             status, asked = cells.run(name, source)

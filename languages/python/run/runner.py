@@ -15,7 +15,7 @@ import posix  # noqa: E402
 
 HERE = __file__.rpartition("/")[0] + "/"
 DISPLAY, UPDATE, CLEAR, ERROR, VALUE, STATE = 1, 2, 3, 4, 5, 6
-HEADER, PIECE = 24, 65536
+HEADER, PIECE, NO_ACK = 24, 65536, 1
 sources = {}  # the code, by the name that it is compiled under; of a kernel that of its newest cells
 HOOKED = frozenset((  # imports that imports.py has to see
     "IPython", "IPython.display", "IPython.core", "IPython.core.display", "IPython.core.display_functions",
@@ -56,8 +56,9 @@ class Channel:
             self.busy = True
             try:
                 self.id += 1
-                self.write(kind, data)
-                if self.patient or kind != VALUE:
+                waits = self.patient or kind != VALUE
+                self.write(kind, data, 0 if waits else NO_ACK)
+                if waits:
                     self.await_ack()
                 return True
             except OSError:
@@ -81,8 +82,8 @@ class Channel:
             self.id += 1
             self.write(STATE, self.pack(parts))
 
-    def write(self, kind, data):
-        start = b"KRN1" + bytes((1, kind, 0, 0)) + self.call.to_bytes(4, "little") + self.id.to_bytes(4, "little")
+    def write(self, kind, data, flags=0):
+        start = b"KRN1" + bytes((1, kind, flags, 0)) + self.call.to_bytes(4, "little") + self.id.to_bytes(4, "little")
         start += len(data).to_bytes(4, "little")
         for offset in range(0, len(data) or 1, PIECE):
             piece = start + offset.to_bytes(4, "little") + data[offset:offset + PIECE]
