@@ -3,6 +3,7 @@
 `kern_code_tool()` gives an agent a tool that runs code, each call in a fresh box on one workspace.
 `kern_execution_policy()` lets `ShellToolMiddleware` keep its shell in a box."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -251,8 +252,26 @@ def _spawn(
     return process
 
 
+class _Shell(subprocess.Popen[str]):
+    """Who waits for the shell's end has written all; so `exit` is no command whose marker may still come, and ends it at once."""
+
+    def wait(self, timeout: Optional[float] = None) -> int:
+        if self.returncode is None and self.stdin is not None and not self.stdin.closed:
+            with contextlib.suppress(OSError):
+                _end_pipe(self.stdin.fileno())
+        return super().wait(timeout)
+
+
+def _end_pipe(fd: int) -> None:
+    """The reader's end of file. The descriptor stays: what another thread writes fails as it does when the shell has ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.dup2(writer, fd, inheritable=False)
+    os.close(writer)
+
+
 def _start(argv: List[str], fds: Tuple[int, ...]) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
+    return _Shell(
         argv,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

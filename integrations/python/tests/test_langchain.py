@@ -138,6 +138,23 @@ class TestPolicy:
         while process.stdout.read(1) and time.monotonic() < deadline:
             pass  # the end of the pipe: nobody in the box has it any more
 
+    def test_who_waits_has_written_all(self, session):
+        process = session._process
+        process.stdin.write("x=1\n")
+        assert process.wait(20) == 0
+        with pytest.raises(BrokenPipeError):
+            process.stdin.write("true\n")
+
+    def test_a_command_that_hangs_is_left_at_once(self, tmp_path):
+        from langchain.agents.middleware.shell_tool import ShellSession
+
+        policy = kern_execution_policy(mount_workspace="never", termination_timeout=1000.0)
+        session = ShellSession(tmp_path, policy, ("/bin/bash",), {})
+        session.start()
+        assert session.execute("sleep 1000", timeout=0.5).timed_out
+        assert session.execute("echo again", timeout=20.0).output == "again\n"
+        session.stop(1000.0)
+
     def test_the_middlewares_own_directory_is_not_mounted(self):
         with tempfile.TemporaryDirectory(prefix="langchain-shell-") as place:
             policy = kern_execution_policy(marker_bridge=False)
