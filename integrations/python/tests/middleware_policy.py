@@ -6,7 +6,12 @@ spawned = []
 
 
 def pytest_addoption(parser):
-    parser.addoption("--middleware-policy", choices=("kern", "kern-plain", "host"), default="kern", help="kern-plain: without the marker bridge")
+    parser.addoption(
+        "--middleware-policy",
+        choices=("kern", "kern-plain", "host"),
+        default="kern",
+        help="kern-plain: without the marker bridge",
+    )
 
 
 def pytest_configure(config):
@@ -25,7 +30,9 @@ def pytest_configure(config):
 
     counted.spawn = counting
     if name != "host":
-        shell_tool.HostExecutionPolicy = lambda **options: kern_execution_policy(marker_bridge=name == "kern", **options)
+        shell_tool.HostExecutionPolicy = lambda **options: kern_execution_policy(
+            marker_bridge=name == "kern", **options
+        )
 
 
 def pytest_terminal_summary(terminalreporter, config):

@@ -28,8 +28,12 @@ def _contradictions(request):
 class TestKernSandbox(SandboxIntegrationTests):
     @pytest.fixture(scope="class")
     def sandbox(self):
-        backend = deepagents.KernSandbox(memory_mb=512, timeout_s=120, env={"PATH": "/workspace/bin:/usr/local/bin:/usr/bin:/bin"})
-        assert backend.execute("mkdir bin && ln -s $(command -v python3) bin/python").exit_code == 0  # it calls it python
+        backend = deepagents.KernSandbox(
+            memory_mb=512, timeout_s=120, env={"PATH": "/workspace/bin:/usr/local/bin:/usr/bin:/bin"}
+        )
+        assert (
+            backend.execute("mkdir bin && ln -s $(command -v python3) bin/python").exit_code == 0
+        )  # it calls it python
         yield backend
         backend.close()
 
