@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pidfd.h"
 #include "base/program.h"
 #include "engine_impl.h"
 #include "launcher.h"
@@ -214,12 +216,13 @@ void ks_engine_start_insisting(struct ks_engine *engine)
 
 void ks_engine_stop(struct ks_engine *engine)
 {
+	KS_AUTOCLOSE int pidfd = ks_pidfd_open(engine->launcher); /* none: then every millisecond */
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 	int64_t until = ks_now_us() + STOP_WAIT_US;
-	const struct timespec pause = { .tv_nsec = 1000000 };
 
 	(void)kill(engine->launcher, SIGKILL); /* pid 1 of everything */
 	while (waitpid(engine->launcher, NULL, WNOHANG) == 0 && ks_now_us() < until)
-		(void)nanosleep(&pause, NULL);
+		(void)poll(&end, 1, 1);
 	engine->lost = true;
 	if (engine->attached) {
 		uv_close((uv_handle_t *)&engine->control_poll, NULL);
