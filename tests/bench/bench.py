@@ -379,18 +379,6 @@ def timings(ours):
     return found
 
 
-def memory_kib(pids):
-    """What these processes have for themselves, and their share of what several have (proc(5), smaps_rollup)."""
-    total = 0
-    for pid in pids:
-        try:
-            with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
-                total += next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
-        except OSError:
-            pass
-    return total
-
-
 def charged_kib(groups):
     """What memory cgroups are charged with, kernel memory too, in boxes that are waiting."""
     found = [os.path.join(top, leaf, name) for top in groups if "memory" in top or os.path.exists(top + "/cgroup.controllers")
@@ -405,7 +393,7 @@ def memory(program):
     def settle(client, done):
         client.wait_for(done, "what is made ahead", 30)
         time.sleep(0.5)
-        return memory_kib([client.pid, *leftovers.descendants(client.pid)])
+        return sum(map(leftovers.share_kib, leftovers.descendants(client.pid)))
 
     client = Client(program)
     client.initialize()

@@ -109,6 +109,25 @@ def rss_kib(pid):
         return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
 
 
+def share_kib(pid):
+    """Its memory, and its share of what it has in common with others; where that is not for us to know, all of it (proc(5),
+    smaps_rollup)."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+    except PermissionError:
+        return rss_kib(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return 0  # it has ended
+
+
+def is_interpreter(pid):
+    """Does it run what a box is for, and not the sidecar's own program?"""
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        name = file.read().split(b"\0")[0].strip()
+    return name != b"kern-box" and not name.endswith(b"/kern-sidecar")
+
+
 def cgroups(uid=None):
     """Directories of the sidecars of this user (or of any) in any hierarchy, without what is below them."""
     prefix = CGROUP_PREFIX if uid is None else f"{CGROUP_PREFIX}{uid}-"
