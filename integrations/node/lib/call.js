@@ -4,6 +4,9 @@
 const { bytesOf, textOf } = require('./text.js');
 const { executionResult, resultOf } = require('./result.js');
 const { newHandle } = require('./sidecar.js');
+const { fail, shown } = require('./options.js');
+
+const ANSWER_BYTES = 512 << 10; // of a line that is an answer, in one message
 
 /** An abort by the caller's signal, or by us when a callback throws. */
 function stopper(signal) {
@@ -16,9 +19,11 @@ function stopper(signal) {
 
 /** The function for a run's notifications, and `end()`, after which every callback has returned; it throws what one threw. */
 function deliverer(sidecar, runId, extras, stop) {
-  const { onStdout, onStderr, onDisplay, lossless } = extras;
+  const { onStdout, onStderr, onDisplay, onInput, lossless } = extras;
   let tail = Promise.resolve();
   let failure = null;
+  const over = new AbortController();
+  const ask = asker(sidecar, runId, onInput, over.signal, fail);
   async function deliver(method, params) {
     if (method === 'run/output') {
       const callback = params.stream === 'stdout' ? onStdout : onStderr;
@@ -31,6 +36,8 @@ function deliverer(sidecar, runId, extras, stop) {
       await sidecar.request('run/credit', { runId, bytes: params.bytes }).catch(() => {}); // too late is fine
     } else if (method === 'run/display' && onDisplay && !failure) {
       await onDisplay(await resultOf(sidecar, params));
+    } else if (method === 'run/inputWanted' && onInput && !failure) {
+      ask(params); // not waited for: the cell may be interrupted before there is an answer
     }
   }
   function fail(error) {
@@ -39,11 +46,28 @@ function deliverer(sidecar, runId, extras, stop) {
   }
   return {
     take: (method, params) => { tail = tail.then(() => deliver(method, params)).catch(fail); },
+    over: () => over.abort(),
     async end() {
       await tail;
       if (failure) throw failure.error;
     },
   };
+}
+
+/** The function for the questions of a cell. Whoever answers is told by `signal` that the cell has ended and waits no more. */
+function asker(sidecar, runId, onInput, signal, failed) {
+  let ended = false;
+  async function answer({ prompt, password }) {
+    const line = await onInput(prompt, { password, signal });
+    if (signal.aborted) return;
+    ended = typeof line !== 'string';
+    if (line !== null && line !== undefined && typeof line !== 'string') fail('invalid_type', 'onInput', `a line or null wanted, not ${shown(line)}`);
+    const said = Buffer.from(`${line}\n`);
+    const parts = ended ? [{ eof: true }] : // nobody answers: the code hears that there is no more
+      Array.from({ length: Math.ceil(said.length / ANSWER_BYTES) }, (_, i) => ({ base64: said.toString('base64', i * ANSWER_BYTES, (i + 1) * ANSWER_BYTES) }));
+    for (const part of parts) await sidecar.request('run/stdin', { runId, ...part });
+  }
+  return (question) => ended || answer(question).catch((error) => { if (!signal.aborted && error.reason !== 'gone') failed(error); });
 }
 
 /**
@@ -54,10 +78,11 @@ async function call(sidecar, method, params, extras) {
   const { signal, encoding = 'utf8' } = extras;
   signal?.throwIfAborted();
   const runId = params.runId ?? newHandle('run');
-  const streams = Boolean(extras.onStdout || extras.onStderr || extras.onDisplay);
+  const streams = Boolean(extras.onStdout || extras.onStderr || extras.onDisplay || extras.onInput);
   const full = { ...params };
   if (method !== 'session/setup') full.runId = runId; // a setup has no name before it begins
   if (extras.stdin !== undefined) full.stdin = await textOf(sidecar, extras.stdin);
+  if (extras.onInput) full.allowInput = true;
   if (encoding === 'buffer') full.encoding = 'base64';
   if (streams || extras.lossless) full.stream = extras.lossless ? 'lossless' : 'live';
   const stopping = stopper(signal);
@@ -71,6 +96,7 @@ async function call(sidecar, method, params, extras) {
     if (error.reason === 'cancelled' && signal?.aborted) throw signal.reason;
     throw error;
   } finally {
+    out.over();
     stopping.done();
     sidecar.unlisten('runId', runId);
   }

@@ -105,14 +105,14 @@ const KNOWN = {
   setup: { message: 'SessionSetupParams', extras: ['signal'], without: ['sessionId', 'command', 'stream', 'progressToken'] },
   argv: { message: 'RunArgvParams', extras: [...CALL_EXTRAS, 'stdin'] },
   kernel: { message: 'KernelOpenParams', extras: ['onState', 'onOutput', 'signal'] },
-  cell: { message: 'KernelRunParams', extras: CALL_EXTRAS },
+  cell: { message: 'KernelRunParams', extras: [...CALL_EXTRAS, 'onInput'] },
   shell: { message: 'ShellOpenParams', extras: ['argv', 'onOutput', 'onExit', 'signal'], without: INTERNAL.filter((name) => name !== 'argv') },
   command: { message: 'ShellRunParams', extras: [...CALL_EXTRAS.filter((name) => name !== 'encoding'), 'stdin'] },
 };
 for (const kind of Object.values(KNOWN)) kind.names = new Set([...optionsOf(kind.message, kind.without ?? INTERNAL), ...kind.extras]);
 
 function checkExtra(option, value) {
-  if (CALLBACKS.includes(option) || ['onState', 'onOutput', 'onExit'].includes(option)) {
+  if (CALLBACKS.includes(option) || ['onState', 'onOutput', 'onExit', 'onInput'].includes(option)) {
     if (typeof value !== 'function') fail('invalid_type', option, `a function wanted, not ${shown(value)}`);
   } else if (option === 'signal') {
     if (!(value instanceof AbortSignal)) fail('invalid_type', option, 'an AbortSignal wanted');

@@ -44,6 +44,30 @@ test('interrupt, abort and deadline keep the state', async () => {
   await kernel.close();
 });
 
+test('a cell asks: answers, none, too late, wrong', async () => {
+  const kernel = await box.kernel();
+  const asked = [];
+  const answers = ['Ada', 'ü'.repeat(700_000), null];
+  const onInput = async (prompt, { password }) => { asked.push([prompt, password]); return answers.shift(); };
+  const r = await kernel.runCode('import getpass\nx = input("name? "), len(getpass.getpass("word: "))\nprint(x)\ntry: input()\nexcept EOFError: input()', { onInput });
+  assert.deepEqual([r.stdout, r.error.name], ["('Ada', 700000)\n", 'EOFError']);
+  assert.deepEqual(asked, [['name? ', false], ['word: ', true], ['', false]]);
+  assert.equal((await kernel.runCode('input()')).error.name, 'EOFError');
+  let told;
+  const never = (prompt, { signal }) => {
+    setImmediate(() => kernel.interrupt());
+    return new Promise((resolve) => { signal.addEventListener('abort', () => { told = true; resolve('late'); }); });
+  };
+  const interrupted = await kernel.runCode('input()', { onInput: never });
+  assert.deepEqual([interrupted.cellStatus, told], ['interrupted', true]);
+  await assert.rejects(kernel.runCode('input()', { onInput: () => { throw new Error('no screen'); } }), /no screen/);
+  await assert.rejects(kernel.runCode('input()', { onInput: () => 5 }), { option: 'onInput' });
+  await assert.rejects(kernel.runCode('1', { onInput: 'x' }), { option: 'onInput' });
+  await assert.rejects(box.runCode('1', { onInput }), { reason: 'unknown_option' });
+  assert.equal((await kernel.runCode('x[0]')).results[0].text, "'Ada'");
+  await kernel.close();
+});
+
 test('a kernel that dies says so, and what comes after is refused', async () => {
   const kernel = await box.kernel();
   const dead = await kernel.runCode('import os; os.kill(os.getpid(), 9)');

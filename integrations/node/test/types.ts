@@ -10,6 +10,7 @@ export async function allowed(): Promise<void> {
   await using box = new Sandbox({ mounts: { '/a': ['/b', 'ro'] }, cpus: 1.5, tmpfs: { '/tmp': '1g' }, memoryMb: null });
   const kernel = await box.kernel({ onState: ({ state }) => void state });
   const cell: CellResult = await kernel.runCode('x', { signal: AbortSignal.timeout(5) });
+  await kernel.runCode('x', { onInput: (prompt, { password }) => (password ? null : prompt) });
   const status: 'ok' | string = cell.cellStatus;
   const found: protocol.FileMatch[] = (await box.search('x', { regex: true })).matches;
   const content: string = await box.readFile('x', { encoding: 'utf8' });
