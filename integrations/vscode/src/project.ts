@@ -12,6 +12,8 @@ export interface Call {
   onStdout: (chunk: Buffer) => void;
   onStderr: (chunk: Buffer) => void;
   onDisplay: (display: kern.Display) => void;
+  /** Cells of a kernel only. */
+  onInput?: kern.CellOptions['onInput'];
 }
 
 export type Outcome = Omit<kern.BinaryResult, 'signal'> & Partial<Pick<kern.CellResult, 'cellStatus' | 'executionCount' | 'stateKept'>>;

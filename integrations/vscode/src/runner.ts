@@ -18,27 +18,36 @@ export interface Shows {
 }
 
 let runs = 0;
-let kernelLanguages: Promise<Set<string>> | undefined;
+type Language = kern.protocol.Language;
+let languages: Promise<Map<string, Language>> | undefined;
 
-/** Languages of the program that can be kernels; asked once, and again after it could not tell. */
-async function canBeKernel(language: string): Promise<boolean> {
-  kernelLanguages ??= kern.info().then(({ capabilities }) => new Set(capabilities.languages.filter((one) => one.kernel).map((one) => one.name)));
+/** What the program can do with a language; asked once, and again after it could not tell. */
+async function abilities(language: string): Promise<Language | undefined> {
+  languages ??= kern.info().then(({ capabilities }) => new Map(capabilities.languages.map((one) => [one.name, one])));
   try {
-    return (await kernelLanguages).has(language);
+    return (await languages).get(language);
   } catch (error) {
-    kernelLanguages = undefined;
+    languages = undefined;
     throw error;
   }
 }
+const canBeKernel = async (language: string): Promise<boolean> => Boolean((await abilities(language))?.kernel);
 
 /** Another program may know other languages. */
-export function forgetProgram(): void { kernelLanguages = undefined; }
+export function forgetProgram(): void { languages = undefined; }
 
 async function whereToRun(language: string, target: Target, settings: Settings, inBox: boolean): Promise<'kernel' | 'box'> {
   if (inBox || settings.runIn === 'box') return 'box';
   if (settings.runIn === 'auto') return target.kind !== 'file' && await canBeKernel(language) ? 'kernel' : 'box';
   if (await canBeKernel(language)) return 'kernel';
   throw new Error(`${language} has no kernel: set kern.runIn to auto or box`);
+}
+
+/** Escape, and the end of the cell, are the end of input. */
+async function ask(prompt: string, { password, signal }: { password: boolean; signal: AbortSignal }): Promise<string | undefined> {
+  const cancelled = new vscode.CancellationTokenSource();
+  signal.addEventListener('abort', () => cancelled.cancel());
+  return vscode.window.showInputBox({ title: 'Kern: the code asks', prompt: plain(prompt), password, ignoreFocusOut: true }, cancelled.token);
 }
 
 function footerOf(result: Outcome): string {
@@ -87,6 +96,7 @@ export async function run(document: vscode.TextDocument, target: Target, project
     const ran = ranOf(document, target, project, settings);
     const result = await project.run(entry.id, {
       code: placed(target.code, target.first), language, where, filename: ran.filename, onStdout: take('stdout'), onStderr: take('stderr'),
+      ...(where === 'kernel' && (await abilities(language))?.input && { onInput: ask }),
       onDisplay: (display) => { entry.rich(display); shows.entry(entry); },
     });
     entry.finish(result);

@@ -154,6 +154,21 @@ test('output comes while it runs; interrupt keeps the state, a second one ends i
   editor.set('runIn', 'auto');
 });
 
+test('a cell asks for a line: answered, hidden, escaped; a question ends with its cell; a box has no input', async () => {
+  const document = open('ask.py', 'python', 'import getpass\nprint(input("\\x1b[1mname? "), getpass.getpass("word? "))\ninput()\n# %%\nx = input("never ")\n');
+  editor.answers.push('Ada', 'geheim', undefined);
+  const asked = await run('runCell', document.uri, 0);
+  assert.match(textOf(asked), /^Ada geheim\n/);
+  assert.match(asked.footer, /EOFError/);
+  assert.deepEqual(editor.questions.map(({ prompt, password }) => [prompt, password]), [['name? ', false], ['word? ', true], ['', false]]);
+  editor.answers.push(() => run('interrupt'));
+  assert.match((await run('runCell', document.uri, 3)).footer, /interrupted/);
+  assert.match((await run('runFile')).footer, /EOFError/);
+  assert.equal(editor.questions.length, 4);
+  const shell = open('ask.sh', 'shellscript', '# %%\nread x; echo "got $?"');
+  assert.equal(textOf(await run('runCell', shell.uri, 0)), 'got 1\n');
+});
+
 test('what the code can reach: the project, but not its .git, no network, no other file, no variable of ours', async () => {
   fs.mkdirSync(path.join(folder, '.git'), { recursive: true });
   await run('restart');

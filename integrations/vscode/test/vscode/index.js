@@ -35,6 +35,14 @@ class DiagnosticRelatedInformation {
 class CodeLens {
   constructor(range, command) { Object.assign(this, { range, command }); }
 }
+class CancellationTokenSource {
+  #emitter = new EventEmitter();
+  token = { isCancellationRequested: false, onCancellationRequested: this.#emitter.event };
+  cancel() {
+    this.token.isCancellationRequested = true;
+    this.#emitter.fire();
+  }
+}
 class EventEmitter {
   #listeners = new Set();
   event = (listener) => {
@@ -62,7 +70,7 @@ const events = Object.fromEntries(['editor', 'text', 'closed', 'folders', 'confi
 
 /** What a test sees of the "editor", and does to it. */
 const editor = {
-  manifest: null, settings: {}, messages: [], answers: [], panels: [], channels: {}, statusItems: [], lensProviders: [], clipboard: '', shown: [], commands: new Map(), context: {}, untitled: 0,
+  manifest: null, settings: {}, messages: [], questions: [], answers: [], panels: [], channels: {}, statusItems: [], lensProviders: [], clipboard: '', shown: [], commands: new Map(), context: {}, untitled: 0,
   open(file, languageId, content) {
     const document = new TextDocument(Uri.file(file), languageId, content);
     workspace.textDocuments.push(document);
@@ -115,6 +123,14 @@ const window = {
   showErrorMessage: message,
   showInformationMessage: message,
   showQuickPick: async (items) => items.find(({ label }) => label === editor.answers[0]) && items.find(({ label }) => label === editor.answers.shift()),
+  /** A function in `answers` is called instead of an answer, as somebody who does not answer. */
+  showInputBox: (options, token) => new Promise((resolve) => {
+    editor.questions.push(options);
+    token.onCancellationRequested(() => resolve(undefined));
+    const answer = editor.answers.shift();
+    if (typeof answer === 'function') answer();
+    else resolve(answer);
+  }),
   showSaveDialog: async () => editor.answers.shift(),
   showTextDocument: async (document) => { editor.shown.push(document); },
   createOutputChannel(name) {
@@ -168,7 +184,7 @@ const commands = {
 };
 
 module.exports = {
-  Position, Range, Selection, Uri, Location, Diagnostic, DiagnosticRelatedInformation, CodeLens, EventEmitter, workspace, window, languages, commands,
+  Position, Range, Selection, Uri, Location, Diagnostic, DiagnosticRelatedInformation, CodeLens, CancellationTokenSource, EventEmitter, workspace, window, languages, commands,
   env: { clipboard: { async writeText(text) { editor.clipboard = text; } } },
   DiagnosticSeverity: { Error: 0 }, StatusBarAlignment: { Right: 2 }, ViewColumn: { Beside: -2 }, editor,
 };
