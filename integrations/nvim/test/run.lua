@@ -154,6 +154,31 @@ test('output comes while the code runs; an interrupt ends the cell and keeps the
   has(run('3KernRun'), '7\n── ok')
 end)
 
+test('a cell asks: answered, hidden, not answered; a box has no input', function()
+  local asked = {}
+  local input, secret = vim.ui.input, vim.fn.inputsecret
+  vim.ui.input = function(options, done) table.insert(asked, options.prompt); done(options.prompt == 'kern: name? ' and 'Ädä' or '') end
+  vim.fn.inputsecret = function(prompt) table.insert(asked, { prompt }); return 'geheim' end
+  file('ask.py', 'import getpass; print(input("\\x1b[1mname? "), getpass.getpass("word? "), repr(input()))\ninput("?")\ninput("kept? ")\n')
+  has(run('1KernRun'), "Ädä geheim ''\n── ok")
+  equal(asked, { 'kern: name? ', { 'kern: word? ' }, 'kern: ' })
+  vim.ui.input = function() error('Keyboard interrupt') end
+  has(run('2KernRun'), 'EOFError')
+  vim.ui.input = input
+  vim.api.nvim_input('typed<CR>') -- into the editor's own
+  has(run('3KernRun'), "'typed'\n── ok")
+  local late
+  vim.ui.input = function(_, done) late = done end
+  vim.cmd('KernClear')
+  vim.cmd('3KernRun')
+  until_('the question', function() return late end)
+  vim.cmd('KernInterrupt')
+  has(ended(), '── interrupted')
+  late('too late')
+  vim.ui.input, vim.fn.inputsecret = input, secret
+  has(run('3KernRun!'), 'EOFError')
+end)
+
 test('restart: a new interpreter', function()
   file('restart.py', 'x = 1\nx')
   run('1KernRun')

@@ -24,7 +24,7 @@ end
 
 --- Starts a sidecar; on_notice(method, params) gets what it tells by itself, on_end() its end.
 function Client.start(program, on_notice, on_end)
-  local self = setmetatable({ next_id = 0, waiting = {}, parts = {}, on_notice = on_notice, on_end = on_end }, Client)
+  local self = setmetatable({ next_id = 0, waiting = {}, parts = {}, abilities = {}, on_notice = on_notice, on_end = on_end }, Client)
   self.stdin, self.stdout = uv.new_pipe(false), uv.new_pipe(false)
   local handle, pid = uv.spawn(program, { args = { '--stdio' }, stdio = { self.stdin, self.stdout, nil } }, function()
     vim.schedule(function()
@@ -49,7 +49,11 @@ function Client.start(program, on_notice, on_end)
     client = { name = 'kern.nvim', version = '0.1.0' },
     processId = uv.os_getpid(),
     capabilities = { maxLineBytes = 8388608 },
-  }, function() end)
+  }, function(_, welcome)
+    for _, language in ipairs(welcome and welcome.capabilities.languages or {}) do
+      self.abilities[language.name] = language
+    end
+  end)
   self:notify('initialized')
   return self
 end

@@ -135,7 +135,7 @@ local function run(buffer, part, boxed)
       end
       -- empty lines in front: whoever names a line names that of the file
       local code = ('\n'):rep(part.first - 1) .. part.text
-      execute({ view = view, kernel = kernel }, part, { kernelId = kernel.id, code = code, filename = name }, 'kernel/run')
+      execute({ view = view, kernel = kernel }, part, { kernelId = kernel.id, code = code, filename = name, allowInput = kernel.asks }, 'kernel/run')
     end)
   end)
 end

@@ -1,5 +1,6 @@
 -- One sidecar for the editor, in it a session for each project and a kernel for each language of a session.
 local Client = require('kern.client')
+local ask = require('kern.ask')
 
 local M = { state = 'off' } -- off, idle, busy, dead: of the newest kernel
 local client
@@ -15,9 +16,20 @@ local function fresh_id(kind)
   return ('nvim-%s-%d'):format(kind, count)
 end
 
+-- Who does not answer ends the input. A cell that has ended meanwhile waits for nothing.
+local function answer(wanted)
+  ask.line(wanted.prompt, wanted.password, function(line)
+    if client and runs[wanted.runId] then
+      client:request('run/stdin', { runId = wanted.runId, text = line and line .. '\n', eof = not line or nil }, function() end)
+    end
+  end)
+end
+
 local function on_notice(method, params)
   if method == 'run/output' and runs[params.runId] then
     runs[params.runId](params)
+  elseif method == 'run/inputWanted' and runs[params.runId] then
+    answer(params)
   elseif method == 'kernel/state' and kernels[params.kernelId] then
     local kernel = kernels[params.kernelId]
     kernel.state, M.state = params.state, params.state
@@ -102,6 +114,7 @@ function M.kernel(session, language, done)
     kernels[kernel.id] = kernel
     client:request('kernel/open', { kernelId = kernel.id, sessionId = session.id, language = language }, function(err, result)
       kernel.interpreter = result and result.interpreter
+      kernel.asks = client and client.abilities[language].input
       if err then
         kernels[kernel.id] = nil
       end
