@@ -47,8 +47,10 @@ killed() {
 
 if vim -Nu NONE -es --cmd "if has('vim9script') && has('channel') | qall! | else | cquit! | endif" </dev/null >/dev/null 2>&1; then
 	out=$place/tmp/vim.out
-	as_user env "KERN_TEST_DIR=$place/tmp/vim" "KERN_TEST_OUT=$out" timeout 300 \
-		vim -Nu NONE -i NONE -n -es --not-a-term -S "$place/vim/test/test_kern.vim" </dev/null >"$place/vim.log" 2>&1 ||
+	mkfifo "$place/keys" # at whose end Vim would end, and with -es there are no questions
+	exec {keys}<>"$place/keys"
+	as_user env "KERN_TEST_DIR=$place/tmp/vim" "KERN_TEST_OUT=$out" TERM=dumb timeout 300 \
+		vim -Nu NONE -i NONE -n --not-a-term -S "$place/vim/test/test_kern.vim" <&"$keys" >"$place/vim.log" 2>&1 ||
 		{ status=1; tail -n 20 "$place/vim.log"; }
 	tr -d '\033' 2>/dev/null <"$out" || status=1
 	[ "$(grep -c '^ok ' "$out")" -eq "$(grep -c '^def Test_' "$place/vim/test/test_kern.vim")" ] || { status=1; echo "FAILED: Vim: not every test was ok"; }

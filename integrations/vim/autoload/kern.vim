@@ -191,6 +191,9 @@ def Start(facts: dict<any>, method: string, target: dict<any>)
   sidecar.Listen(facts.id, (heard, what) => Hear(facts, heard, what))
   running[facts.id].kernel = get(target, 'kernelId', '')
   var params = extend({runId: facts.id, code: facts.code, filename: facts.filename, stream: 'live'}, target)
+  if !facts.in_box && sidecar.Asks(facts.language)
+    params.allowInput = true
+  endif
   running[facts.id].request = sidecar.Request(method, params, (result, error) => End(facts, result, error))
 enddef
 
@@ -199,6 +202,11 @@ def Hear(facts: dict<any>, heard: string, what: dict<any>)
   if heard == 'run/output' && has_key(what, 'text')
     facts.seen += what.bytes
     show.Append(what.text)
+  elseif heard == 'run/inputWanted'
+    var answer = show.Ask(what.prompt, what.password)
+    if has_key(running, facts.id) # it may have ended meanwhile
+      sidecar.Request('run/stdin', extend({runId: facts.id}, has_key(answer, 'line') ? {text: answer.line .. "\n"} : {eof: true}), (_, _) => 0)
+    endif
   endif
 enddef
 

@@ -1,5 +1,5 @@
 vim9script
-# Run by tests/editors.sh: vim -es, on the real sidecar. Writes a line a test to $KERN_TEST_OUT; any failure is the exit status 1.
+# Run by tests/editors.sh: a Vim without a screen, on the real sidecar. Writes a line a test to $KERN_TEST_OUT; any failure is the exit status 1.
 
 set nocompatible hidden
 &runtimepath = expand('<sfile>:p:h:h') .. ',' .. &runtimepath
@@ -96,6 +96,14 @@ def Test_interrupt_keeps_the_state_and_restart_does_not()
   g:kern = {timeout_s: 1, network: 2}
   assert_match('g:kern.network: 2 will not do', execute('KernCell'))
   g:kern = {}
+enddef
+
+def Test_a_cell_asks()
+  Edit('ask.py', ['import getpass', 'print([input("\x1b[1mname? "), getpass.getpass("word? "), input()])', '# %%', 'input("?")'])
+  set filetype=python
+  feedkeys("Ädä\<CR>geheim\<CR>\<CR>", 't')
+  assert_match("\n\\['Ädä', 'geheim', ''\\]\n---.*ok", Ran('KernCell'))
+  assert_match('EOFError', Ran('KernFile'))
 enddef
 
 def Test_what_the_code_can_reach()

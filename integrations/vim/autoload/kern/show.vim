@@ -53,6 +53,18 @@ export def Say(line: string)
   Append((getbufline(Buffer(), '$')[0] == '' ? '' : "\n") .. line .. "\n")
 enddef
 
+# A line from whoever sits there, {} when there is none. The prompt is the code's, so it is said who asks.
+export def Ask(prompt: string, password: bool): dict<any>
+  var words = 'kern: ' .. split(prompt, "\n")->mapnew((_, line) => Plain(line))->join(' ')
+  var answer: dict<any> = {}
+  try
+    answer.line = password ? inputsecret(words) : input(words)
+  catch /^Vim:Interrupt$/
+  endtry
+  redraw
+  return answer
+enddef
+
 # A new buffer with these lines, in a window.
 export def Page(name: string, lines: list<string>)
   execute 'botright new'

@@ -11,6 +11,7 @@ var pending: dict<func> = {} # id -> Done(result, error)
 var listeners: dict<func> = {} # runId -> Heard(method, params)
 var next_id = 0
 var last_words: list<string> = []
+var asks: list<string> = [] # languages whose cells may ask for input
 
 # Called with no arguments when the sidecar has ended and everything in its boxes with it.
 export var lost: list<func> = []
@@ -49,11 +50,20 @@ def Start()
   endif
   Send('initialize', {
     protocolVersion: 1, client: {name: 'kern (vim)', version: '0.1.0'}, processId: getpid(), capabilities: {maxLineBytes: MAX_LINE_BYTES},
-  }, (_, error) => {
-    if !empty(error) # everything else is refused, too, and says so
-      add(last_words, error.message)
-    endif
-  })
+  }, Welcomed)
+enddef
+
+def Welcomed(welcome: dict<any>, error: dict<any>)
+  if empty(error)
+    asks = welcome.capabilities.languages->filter((_, one) => get(one, 'input', false))->mapnew((_, one) => one.name)
+  else # everything else is refused, too, and says so
+    add(last_words, error.message)
+  endif
+enddef
+
+# Known once a session is open.
+export def Asks(language: string): bool
+  return index(asks, language) >= 0
 enddef
 
 def Write(message: dict<any>)
