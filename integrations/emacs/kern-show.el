@@ -74,6 +74,16 @@ In any case write it to the cache, with SUFFIX."
         (kern-show-line (concat "[image] " file)))
     (error (kern-show-line (format "[an image that could not be written: %s]" (error-message-string error))))))
 
+(defun kern-show-ask (prompt password)
+  "A line from whoever sits there, a PASSWORD without showing it; nil: none.
+PROMPT is the code's, so it is said who asks."
+  (let ((words (concat "kern: " (replace-regexp-in-string (concat "\n\\|" kern-show--controls) " " (ansi-color-filter-apply prompt))))
+        (enable-recursive-minibuffers t)
+        (inhibit-quit nil))
+    (condition-case nil
+        (if password (read-passwd words) (read-string words))
+      (quit nil))))
+
 (defun kern-show-unmark (buffer begin end)
   "Take off the marks in BUFFER from BEGIN to END."
   (with-current-buffer buffer (remove-overlays begin end 'kern t)))

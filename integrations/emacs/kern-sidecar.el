@@ -24,6 +24,7 @@ Nil: `KERN_SIDECAR' of the environment, or the one in PATH."
 (defvar kern-sidecar--listeners (make-hash-table :test #'equal) "RunId -> function of (METHOD PARAMS).")
 (defvar kern-sidecar--next-id 0)
 (defvar kern-sidecar--rest nil "Pieces of a line that has not ended, the last first.")
+(defvar kern-sidecar--asks nil "Languages whose cells may ask for input.")
 (defvar kern-sidecar-lost-functions nil "Called when the sidecar has ended, and everything in its boxes with it.")
 
 (defun kern-sidecar-program ()
@@ -55,7 +56,16 @@ One that was named and is wrong is not replaced by another."
     (kern-sidecar--send "initialize"
                         `(:protocolVersion 1 :client (:name "kern (emacs)" :version "0.1.0") :processId ,(emacs-pid)
                           :capabilities (:maxLineBytes ,kern-sidecar--max-line-bytes))
-                        #'ignore))) ; when it is refused, so is everything else, which says so
+                        ;; when it is refused, so is everything else, which says so
+                        (lambda (welcome _error)
+                          (setq kern-sidecar--asks
+                                (mapcar (lambda (one) (plist-get one :name))
+                                        (seq-filter (lambda (one) (plist-get one :input))
+                                                    (plist-get (plist-get welcome :capabilities) :languages))))))))
+
+(defun kern-sidecar-asks-p (language)
+  "Whether cells of LANGUAGE may ask; known once a session is open."
+  (member language kern-sidecar--asks))
 
 (defun kern-sidecar--write (message)
   "Write MESSAGE, a plist."

@@ -193,14 +193,23 @@ Or with nil and an error."
            (kern-sidecar-listen (plist-get run :id) (lambda (heard params) (kern--heard run heard params)))
            (plist-put run :request
                       (kern-sidecar-request
-                       method `(:runId ,(plist-get run :id) :code ,(plist-get run :code) :filename ,(plist-get run :filename) :stream "live" ,@target)
+                       method `(:runId ,(plist-get run :id) :code ,(plist-get run :code) :filename ,(plist-get run :filename) :stream "live" ,@target
+                               ,@(and (not (plist-get run :in-box)) (kern-sidecar-asks-p (plist-get run :language)) '(:allowInput t)))
                        (lambda (result error) (kern--end run result error)))))))
 
 (defun kern--heard (run heard params)
   "RUN has written something, if that is what was HEARD; PARAMS say what."
   (when (and (equal heard "run/output") (plist-get params :text))
     (plist-put run :seen (+ (plist-get run :seen) (plist-get params :bytes)))
-    (kern-show-text (plist-get params :text) (equal (plist-get params :stream) "stderr"))))
+    (kern-show-text (plist-get params :text) (equal (plist-get params :stream) "stderr")))
+  (when (equal heard "run/inputWanted")
+    (run-at-time 0 nil #'kern--answer run params))) ; not in the middle of what came with it
+
+(defun kern--answer (run wanted)
+  "Ask for the line that is WANTED by RUN."
+  (let ((line (kern-show-ask (plist-get wanted :prompt) (plist-get wanted :password))))
+    (when (memq run kern--running) ; it may have ended meanwhile
+      (kern-sidecar-request "run/stdin" `(:runId ,(plist-get run :id) ,@(if line `(:text ,(concat line "\n")) '(:eof t))) #'ignore))))
 
 (defun kern--end (run result error)
   "RUN has ended with RESULT, or did not begin because of ERROR."

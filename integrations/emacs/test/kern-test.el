@@ -105,6 +105,23 @@
       (should (string-match-p "--- not run: .*memoryMb" (kern-test-ran #'kern-run-in-box))))
     (kern-restart)))
 
+(ert-deftest kern-a-cell-asks ()
+  (kern-test-with "ask.py" #'python-mode "import getpass\nprint([input('\\x1b[1mname? '), getpass.getpass('word? '), input()])\n# %%\ninput('?')\n# %%\ninput('late')\n"
+    (let (asked)
+      (cl-letf (((symbol-function 'read-string) (lambda (prompt) (push prompt asked) (if (equal prompt "kern: name? ") "Ädä" "")))
+                ((symbol-function 'read-passwd) (lambda (prompt) (push (list prompt) asked) "geheim")))
+        (kern-test-at 1)
+        (should (string-match-p "\n\\['Ädä', 'geheim', ''\\]\n---.*ok" (kern-test-ran #'kern-run-cell))))
+      (should (equal (reverse asked) '("kern: name? " ("kern: word? ") "kern: "))))
+    (kern-test-at 4)
+    (cl-letf (((symbol-function 'read-string) (lambda (_) (signal 'quit nil))))
+      (should (string-match-p "EOFError" (kern-test-ran #'kern-run-cell))))
+    (kern-test-at 6)
+    (cl-letf (((symbol-function 'read-string) (lambda (_) (kern-interrupt) (kern-test-wait (lambda () (null kern--running)) "the end") "late")))
+      (should (string-match-p "interrupted, " (kern-test-ran #'kern-run-cell))))
+    (should (string-match-p "EOFError" (kern-test-ran #'kern-run-in-box)))
+    (kern-restart)))
+
 (ert-deftest kern-what-the-code-can-reach ()
   (make-directory (concat kern-test-directory "outside") t)
   (kern-test-with "reach.py" #'python-mode
