@@ -26,25 +26,6 @@ as_user() { # COMMAND...: with little of our environment
 
 status=0
 
-# EDITOR [ARGUMENT...]: an editor that runs on.py and writes its pid is killed; its sidecar and all in it must end.
-killed() {
-	local project=$place/tmp/killed-${1##*/} tries=0
-	as_user mkdir -p "$project/.git"
-	as_user tee "$project/on.py" >/dev/null <<<'open("on", "w"); [0 for _ in iter(int, 1)]'
-	(cd "$project" && as_user env "KERN_TEST_DIR=$project" "$@" </dev/null >/dev/null 2>&1) &
-	until [ -e "$project/on" ] && [ -s "$project/pid" ]; do
-		[ $((tries += 1)) -lt 600 ] || { echo "FAILED: $1 does not run a cell"; status=1; return; }
-		sleep 0.1
-	done
-	kill -9 "$(cat "$project/pid")"
-	wait $! || true
-	until ! pgrep -f "^$place/program/kern-sidecar" >/dev/null; do
-		[ $((tries += 1)) -lt 900 ] || { echo "FAILED: the sidecar outlived $1"; status=1; return; }
-		sleep 0.1
-	done
-	echo "killing $1 ends its sidecar"
-}
-
 if vim -Nu NONE -es --cmd "if has('vim9script') && has('channel') | qall! | else | cquit! | endif" </dev/null >/dev/null 2>&1; then
 	out=$place/tmp/vim.out
 	mkfifo "$place/keys" # at whose end Vim would end, and with -es there are no questions
@@ -54,9 +35,6 @@ if vim -Nu NONE -es --cmd "if has('vim9script') && has('channel') | qall! | else
 		{ status=1; tail -n 20 "$place/vim.log"; }
 	tr -d '\033' 2>/dev/null <"$out" || status=1
 	[ "$(grep -c '^ok ' "$out")" -eq "$(grep -c '^def Test_' "$place/vim/test/test_kern.vim")" ] || { status=1; echo "FAILED: Vim: not every test was ok"; }
-	# shellcheck disable=SC2016 # a variable of Vim's environment
-	killed vim -Nu NONE -i NONE -n -es --not-a-term --cmd "set runtimepath^=$place/vim" -c 'runtime plugin/kern.vim' \
-		-c 'edit $KERN_TEST_DIR/on.py' -c 'set filetype=python' -c 'call writefile([getpid()], $KERN_TEST_DIR . "/pid")' -c KernCell -c 'sleep 600'
 else
 	echo "SKIPPED: Vim: there is no vim 9 with channels (Debian: vim)"
 fi
@@ -69,8 +47,6 @@ if emacs -Q --batch --eval '(kill-emacs (if (and (>= emacs-major-version 28) (js
 		emacs -Q --batch -L "$place/emacs" -l "$place/emacs/test/kern-test.el" -f ert-run-tests-batch-and-exit >"$place/emacs.log" 2>&1 || status=1
 	grep -E '^ +(passed|FAILED)|^Ran ' "$place/emacs.log" || true
 	[ $status -eq 0 ] || grep -A 30 'condition:' "$place/emacs.log" || tail -n 20 "$place/emacs.log"
-	killed emacs -Q --batch -L "$place/emacs" -l kern --eval '(progn (find-file (concat (getenv "KERN_TEST_DIR") "/on.py"))
-		(write-region (format "%d" (emacs-pid)) nil "pid") (kern-run-cell) (while t (accept-process-output nil 1)))'
 else
 	echo "SKIPPED: Emacs: there is no emacs 28 with JSON (Debian: emacs-nox, 160 MB)"
 fi

@@ -17,6 +17,9 @@ install() { # PYTHON DIRECTORY PACKAGE...
 	echo "$directory: $* ($(du -sm "$directory" | cut -f1) MiB)"
 }
 
+mkdir -p "$top/build"
+exec {lock}>"$top/build/packages-python.lock" # two suites may want the same
+flock "$lock"
 if [ "${1:-}" = --jupyter ]; then
 	install /usr/bin/python3 "$top/build/jupyter-packages" ipykernel markdown-it-py nbclient nh3
 	exit

@@ -308,22 +308,6 @@ test(':checkhealth and the help page', function()
   vim.cmd('close')
 end)
 
-test('an editor that is killed leaves no sidecar and no code', function()
-  local script = top .. '/killed.lua'
-  vim.fn.writefile({
-    "vim.cmd('runtime plugin/kern.lua')", "vim.cmd('edit ' .. os.getenv('KERN_TEST_DIR') .. '/project-1/k.py')", "vim.bo.filetype = 'python'",
-    "vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'import time; open(\"pid\", \"w\").close(); time.sleep(600)' })", "vim.cmd('KernFile')",
-    "vim.wait(30000, function() return vim.loop.fs_stat(os.getenv('KERN_TEST_DIR') .. '/project-1/pid') end)",
-    "vim.fn.writefile({ tostring(require('kern.session').client().pid) }, os.getenv('KERN_TEST_DIR') .. '/sidecar')", 'vim.wait(600000)',
-  }, script)
-  local job = vim.fn.jobstart({ vim.v.progpath, '--headless', '-u', 'NONE', '-i', 'NONE', '--cmd', 'set rtp^=' .. os.getenv('KERN_TEST_PLUGIN'), '-c', 'luafile ' .. script })
-  until_('the sidecar', function() return vim.fn.filereadable(top .. '/sidecar') == 1 and vim.fn.readfile(top .. '/sidecar')[1] end)
-  local pid = tonumber(vim.fn.readfile(top .. '/sidecar')[1])
-  equal(alive(pid), true)
-  vim.loop.kill(vim.fn.jobpid(job), 9)
-  until_('its end', function() return not alive(pid) end)
-end)
-
 kern.stop()
 io.stdout:write(failures == 0 and 'all tests passed\n' or ('%d tests failed\n'):format(failures))
 vim.cmd(failures == 0 and 'qall!' or 'cquit')

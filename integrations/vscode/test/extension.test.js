@@ -2,7 +2,6 @@
 
 const test = require('node:test');
 const assert = require('node:assert/strict');
-const { spawn } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
@@ -243,22 +242,4 @@ test('doctor tells; a wrong program or language is an error and runs nothing; a 
   editor.set('language', 'typescript');
   editor.set('runIn', 'kernel');
   assert.equal((await run('runCell', words.uri, 0)).footer, 'not run: typescript has no kernel: set kern.runIn to auto or box');
-});
-
-test('killing the editor ends its sidecar, and the cell that runs', async () => {
-  const script = `
-const { editor, folder, start, run, open, until, sidecars } = require('./rig.js');
-start();
-open('on.py', 'python', 'print("on", flush=True)\\nwhile True: pass');
-run('runCell');
-until(() => editor.channels.Kern.text.includes('\\non\\n'), 'its output').then(() => console.log(JSON.stringify({ folder, pids: sidecars() })));`;
-  const host = spawn(process.execPath, ['-e', script], { cwd: __dirname, env: { ...process.env, NODE_PATH: __dirname }, stdio: ['ignore', 'pipe', 'inherit'] });
-  let said = '';
-  host.stdout.on('data', (chunk) => { said += chunk; });
-  await until(() => said.endsWith('\n'), 'the running cell');
-  const { folder: place, pids } = JSON.parse(said);
-  assert.equal(pids.length, 1);
-  host.kill('SIGKILL');
-  await until(() => !fs.existsSync(`/proc/${pids[0]}`), 'the end of its sidecar');
-  fs.rmSync(place, { recursive: true });
 });
