@@ -136,9 +136,11 @@ class Host:
         return [pid for pid in leftovers.with_argument("--stdio") if pid in ours]
 
     def kill(self):
+        self.started = leftovers.descendants(self.process.pid)
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.process.stdin.close()
 
     def remove(self):
+        leftovers.still_there(self.started, within=10.0)  # a sidecar removes its own first
         shutil.rmtree(self.place)
