@@ -177,6 +177,24 @@ void ks_frames_free(struct ks_frames *frames)
 	*frames = (struct ks_frames){ 0 };
 }
 
+const struct kern_part *ks_frame_part(const struct kern_frame *frame, const char *key)
+{
+	for (size_t i = 0; i < frame->part_count; i++)
+		if (strcmp(frame->parts[i].key, key) == 0)
+			return &frame->parts[i];
+	return NULL;
+}
+
+int ks_frame_status(const struct kern_part *part)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < part->len && i < 3; i++)
+		if (((const char *)part->data)[i] >= '0' && ((const char *)part->data)[i] <= '9')
+			code = code * 10 + ((const char *)part->data)[i] - '0';
+	return code & 0xff;
+}
+
 static void write_header(uint32_t type, uint32_t call, uint32_t id, uint32_t total, uint8_t ret[static KS_FRAME_HEADER])
 {
 	memset(ret, 0, KS_FRAME_HEADER);

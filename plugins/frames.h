@@ -51,6 +51,10 @@ enum ks_frames_status ks_frames_feed(struct ks_frames *frames, const void *datag
 /* A channel that lives longer than one call (a kernel): counts anew, ids go on. */
 void ks_frames_next_call(struct ks_frames *frames);
 void ks_frames_free(struct ks_frames *frames);
+/* NULL: the frame has no part of that name. */
+const struct kern_part *ks_frame_part(const struct kern_frame *frame, const char *key);
+/* "0" to "255" of what the box says: other characters count nothing. */
+int ks_frame_status(const struct kern_part *part);
 /* The datagram that tells the box that the frame has been recorded in its place in the output. */
 /* A message of the host: one datagram, of at most KS_FRAME_PIECE bytes of parts. */
 void ks_frames_write(uint32_t type, uint32_t call, const struct kern_part *parts, size_t count, struct ks_buf *datagram);

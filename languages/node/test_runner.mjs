@@ -31,9 +31,9 @@ argv = [a if a != "FD" else str(theirs.fileno()) for a in sys.argv[2:]]
 p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                      pass_fds=[theirs.fileno()])
 theirs.close()
-frames, data, last = [], b"", 0
+frames, data, last, word = [], b"", 0, None
 def pump():
-    global data, last
+    global data, last, word
     while True:
         d = ours.recv(24 + 65537)
         if not d: return
@@ -50,12 +50,16 @@ def pump():
             key_len, data_len = struct.unpack_from("<HI", rest)
             parts.append([rest[6:6 + key_len - 1].decode(), rest[6 + key_len:6 + key_len + data_len].decode("utf-8", "backslashreplace")])
             rest = rest[6 + key_len + data_len:]
+        assert word is None
+        if kind == 6:  # the last word: gets no acknowledgement
+            word = parts
+            continue
         frames.append([kind, parts])
         if close_after == len(frames): return ours.close()
         ours.send(struct.pack("<4sBBHIIII", b"KRN1", 1, 7, 0, call, number, 0, 0))
 t = threading.Thread(target=pump); t.start()
 out, err = p.communicate(timeout=60); t.join()
-print(json.dumps(dict(status=p.returncode, out=out.decode(), err=err.decode(), frames=frames)))
+print(json.dumps(dict(status=p.returncode, out=out.decode(), err=err.decode(), frames=frames, word=word)))
 `;
 
 function run(code, { name = "", args = [], extension = ".js", fd = "FD", closeAfter = -1 } = {}) {
@@ -90,7 +94,7 @@ test("require, import, arguments and the names of a CommonJS module", () => {
 		"console.log(JSON.stringify([__filename, __dirname, process.argv.slice(1)]));" +
 		"import('./util.mjs').then((m) => console.log(Object.keys(m)))", { args: ["-a", "b"] });
 	const file = path.join(codeDir, "main.js");
-	assert.deepEqual(done, { status: 0, err: "", frames: [],
+	assert.deepEqual(done, { status: 0, err: "", frames: [], word: [["exit", "0"]],
 		out: `1 6 true true\n${JSON.stringify([file, work, [file, "-a", "b"]])}\n[ 'count', 'inc' ]\n` });
 });
 
@@ -317,3 +321,18 @@ test("TypeScript where it cannot", { skip: !noTypes && "it can" }, () => {
 	assert.match(done.err, /TypeScript needs node 22.13 or later/);
 });
 
+
+test("the last word", () => {
+	const word = (code, options) => run(code, options).word;
+	assert.deepEqual(word("1"), [["exit", "0"]]);
+	assert.deepEqual(word("process.exit(3)"), [["exit", "3"]]);
+	assert.deepEqual(word("process.on('exit', () => { process.exitCode = 4 })"), [["exit", "4"]]);
+	assert.deepEqual(word("await 1; process.exitCode = 5"), [["exit", "5"]]);
+	assert.deepEqual(word("setTimeout(() => process.exit(6), 10); setInterval(() => {}, 1000)"), [["exit", "6"]]);
+	// Not when the end has something left to do or to say.
+	assert.equal(word("throw new Error('x')"), null);
+	assert.equal(word("require('fs').writeFile('late', 'x'.repeat(1 << 22), () => {}); process.exit(0)"), null);
+	assert.equal(word("process.env.NODE_V8_COVERAGE = 'x'"), null);
+	assert.equal(word("require('module')._cache['/x/addon.node'] = {}"), null);
+	assert.equal(word("process.kill(process.pid, 'SIGKILL')"), null);
+});

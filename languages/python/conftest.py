@@ -32,7 +32,7 @@ def run(request, tmp_path):
         host.thread.join(60)
         ours.close()
         out, err = (text.decode(errors="surrogateescape") for text in (out, err))
-        return Done(process.returncode, out, err, host.frames)
+        return Done(process.returncode, out, err, host)
 
     start.python, start.work, start.path = request.param, work, code_dir / "main.py"
     start.version = version_of(request.param)

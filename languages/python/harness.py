@@ -12,7 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 RUNNER = HERE / "run" / "runner.py"
 PACKAGES = HERE.parents[1] / "build" / "python-packages"  # made by tests/packages-python.sh
-DISPLAY, UPDATE, CLEAR, ERROR, VALUE = 1, 2, 3, 4, 5
+DISPLAY, UPDATE, CLEAR, ERROR, VALUE, STATE = 1, 2, 3, 4, 5, 6
 HEADER = struct.Struct("<4sBBHIIII")
 
 
@@ -38,8 +38,8 @@ def interpreters():
 
 
 class Done:
-    def __init__(self, status, out, err, frames):
-        self.status, self.out, self.err, self.frames = status, out, err, frames
+    def __init__(self, status, out, err, host):
+        self.status, self.out, self.err, self.frames, self.last_word = status, out, err, host.frames, host.word
 
     def values(self):
         return [dict(parts)["text/plain"].decode() for kind, parts in self.frames if kind == VALUE]
@@ -74,7 +74,7 @@ class Host:
 
     def __init__(self, end, close_after=None, drain=lambda: None):
         self.end, self.close_after, self.drain = end, close_after, drain
-        self.frames, self.data, self.last = [], bytearray(), 0
+        self.frames, self.data, self.last, self.word = [], bytearray(), 0, None
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
 
@@ -93,6 +93,11 @@ class Host:
             if len(self.data) < total:
                 continue
             assert len(self.data) == total
+            if kind == STATE:  # the last: gets no acknowledgement
+                assert self.word is None
+                self.word = parts_of(bytes(self.data))
+                continue
+            assert self.word is None
             self.drain()
             self.frames.append((kind, parts_of(bytes(self.data))))
             if self.close_after == len(self.frames):

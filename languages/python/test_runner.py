@@ -341,3 +341,13 @@ def test_children_do_not_inherit_the_channel(run):
     done = run("import os, subprocess, sys\nfd = sys.modules['_kern_runner'].channel.fd\n"
                "subprocess.run(['sh', '-c', 'test ! -e /proc/self/fd/%d && echo closed' % fd], close_fds=False);")
     assert (done.out, done.err) == ("closed\n", "")
+
+
+def test_the_last_word(run):
+    for code in ("print(1)", "1 + 1", "import json\nprint(json.dumps({}))", "x = [i for i in range(10)]"):
+        assert run(code).last_word == [("exit", b"0")], code
+    # Not when the end has something left to do or to say.
+    for code in ("import sys; sys.exit(0)", "1 / 0", "import atexit; atexit.register(print, 1)", "import threading", "import tempfile",
+                 "open('f', 'w').write('x')", "class A:\n    def __del__(self): print('deleted')\na = A()", "import os; os._exit(0)"):
+        assert run(code).last_word is None, code
+    assert run("print(1)", env={"PYTHONINSPECT": "1"}).last_word is None

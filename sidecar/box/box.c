@@ -20,6 +20,8 @@ struct ks_box {
 	struct ks_leaf *leaf;
 	struct ks_box_limits limits;
 	int sock, listener, init_pidfd, main_pidfd;
+	int main_pid;  /* 0: not asked for yet */
+	int64_t started_us;
 	int main_stat; /* its /proc/PID/stat, once somebody has asked for it */
 	uv_poll_t sock_poll, listener_poll;
 	int handles; /* open uv handles, and one for the box itself until it is buried; freed at none */
@@ -201,6 +203,7 @@ static void on_message(struct ks_box *box, const struct ks_msg *msg, int *fds, i
 	case KS_OP_STARTED:
 		if (nfds == 1 && box->main_pidfd < 0)
 			box->main_pidfd = KS_TAKE_FD(fds[0]);
+		box->started_us = ks_now_us();
 		if (box->ops && !box->reported)
 			box->ops->started(box->arg);
 		break;
@@ -396,33 +399,7 @@ int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct 
 	return 0;
 }
 
-/* ---- ends ---- */
-
-void ks_box_kill(struct ks_box *box)
-{
-	box->killed_by_us = true;
-	if (box->reaped || box->init_pidfd < 0)
-		return; /* not made yet: as soon as it is */
-	if (box->leaf)
-		ks_leaf_kill(box->leaf);
-	(void)ks_pidfd_kill(box->init_pidfd, SIGKILL);
-}
-
-int ks_box_signal(struct ks_box *box, int signal_number)
-{
-	if (box->main_pidfd < 0 || box->reported)
-		return -ESRCH;
-	return ks_pidfd_kill(box->main_pidfd, signal_number) < 0 ? -errno : 0;
-}
-
-void ks_box_release(struct ks_box *box)
-{
-	box->ops = NULL;
-	if (!box->reported)
-		ks_box_kill(box);
-	else if (!box->killed_by_us && !box->reaped && box->init_pidfd >= 0)
-		(void)ks_pidfd_kill(box->init_pidfd, SIGKILL); /* init is on its way out; this only makes sure */
-}
+/* ---- its main process ---- */
 
 #define PF_EXITING 0x4u /* linux/sched.h; proc(5) shows the flags as they are */
 
@@ -465,6 +442,83 @@ static bool read_process(struct ks_box *box, struct ks_box_end *ret, struct proc
 	return true;
 }
 
+int64_t ks_box_others(struct ks_box *box)
+{
+	struct ks_box_end ignored;
+	struct process main;
+	const int64_t tasks = box->leaf && box->main_pidfd >= 0 ? ks_leaf_tasks_now(box->leaf) : -1;
+
+	return tasks > 0 && read_process(box, &ignored, &main) ? tasks - main.threads : -1;
+}
+
+/* ---- ends ---- */
+
+static void kill_all(struct ks_box *box)
+{
+	if (box->reaped || box->init_pidfd < 0)
+		return; /* not made yet: as soon as it is */
+	if (box->leaf)
+		ks_leaf_kill(box->leaf);
+	(void)ks_pidfd_kill(box->init_pidfd, SIGKILL);
+}
+
+void ks_box_kill(struct ks_box *box)
+{
+	box->killed_by_us = true;
+	kill_all(box);
+}
+
+int ks_box_main_pid(struct ks_box *box)
+{
+	if (box->main_pid == 0 && box->main_pidfd >= 0)
+		box->main_pid = ks_pidfd_pid(box->main_pidfd);
+	return box->main_pidfd >= 0 && box->main_pid > 0 ? box->main_pid : -1;
+}
+
+/* Both together to the nanosecond (clock_getcpuclockid(3)); how they are shared out is known in ticks only. */
+static void measure_cpu(struct ks_box *box, struct ks_exit_report *report)
+{
+	clockid_t clock;
+	struct timespec used;
+
+	if (clock_getcpuclockid(ks_box_main_pid(box), &clock) != 0 || clock_gettime(clock, &used) < 0)
+		return;
+	const int64_t all_us = used.tv_sec * 1000000 + used.tv_nsec / 1000, ticks_us = report->user_us + report->system_us;
+	report->system_us = ticks_us > 0 ? all_us * report->system_us / ticks_us : 0;
+	report->user_us = all_us - report->system_us;
+}
+
+bool ks_box_conclude(struct ks_box *box, int exit_code)
+{
+	struct ks_box_end now;
+	struct process main;
+
+	if (box->reported || box->killed_by_us || ks_box_others(box) != 1 || !read_process(box, &now, &main))
+		return false;
+	struct ks_exit_report report = { .wait_status = exit_code << 8, .wall_us = ks_now_us() - box->started_us, .user_us = now.user_us,
+					 .system_us = now.system_us, .max_rss_bytes = now.max_rss_bytes, .alone = 1 };
+	measure_cpu(box, &report);
+	kill_all(box);
+	report_end(box, KS_END_EXITED, &report);
+	return true;
+}
+
+int ks_box_signal(struct ks_box *box, int signal_number)
+{
+	if (box->main_pidfd < 0 || box->reported)
+		return -ESRCH;
+	return ks_pidfd_kill(box->main_pidfd, signal_number) < 0 ? -errno : 0;
+}
+
+void ks_box_release(struct ks_box *box)
+{
+	box->ops = NULL;
+	if (!box->reported)
+		ks_box_kill(box);
+	else if (!box->killed_by_us && !box->reaped && box->init_pidfd >= 0)
+		(void)ks_pidfd_kill(box->init_pidfd, SIGKILL); /* init is on its way out; this only makes sure */
+}
+
 bool ks_box_lives(struct ks_box *box)
 {
 	struct ks_box_end ignored;
@@ -482,15 +536,6 @@ void ks_box_usage(struct ks_box *box, struct ks_box_end *ret)
 		ks_leaf_facts(box->leaf, &ret->leaf);
 	if (ret->leaf.cpu_user_us < 0 && box->main_pidfd >= 0)
 		(void)read_process(box, ret, &main);
-}
-
-int64_t ks_box_others(struct ks_box *box)
-{
-	struct ks_box_end ignored;
-	struct process main;
-	const int64_t tasks = box->leaf && box->main_pidfd >= 0 ? ks_leaf_tasks_now(box->leaf) : -1;
-
-	return tasks > 0 && read_process(box, &ignored, &main) ? tasks - main.threads : -1;
 }
 
 void ks_box_escape_begin(struct ks_box *box)

@@ -49,6 +49,11 @@ int ks_box_adopt(struct ks_box *box, const struct ks_box_limits *limits, const s
 bool ks_box_is_ready(const struct ks_box *box);
 /* Once. The descriptors stay the caller's. */
 int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct ks_error *err);
+/* Its main process has said that it ends now, with this status, and it is the only one: the box is killed, and `ended` called as if it had.
+ * The kernel takes the memory of the process apart before it tells of its end. False, and nothing is done: somebody else is there, or may be. */
+bool ks_box_conclude(struct ks_box *box, int exit_code);
+/* Of the main process, as seen from here; -1: it has not started, or is gone. */
+int ks_box_main_pid(struct ks_box *box);
 /* SIGKILL to everything inside; `ended` (how LOST) follows unless the end was known already. */
 void ks_box_kill(struct ks_box *box);
 /* To the main process only. 0 or -errno; -ESRCH before it has started and after it has ended. */

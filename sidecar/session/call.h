@@ -142,6 +142,8 @@ struct ks_call {
 	struct ks_results results;
 	struct ks_call_images images;
 	bool channel_lost; /* the process lives on without it */
+	int sender;	   /* of the newest datagram: a process, as the kernel attests */
+	int last_word;	   /* the status that its main process says it ends with; -1: nothing yet */
 	bool cancelled, timed_out, box_ended, box_gone, overdue, decided;
 	int64_t made_us, started_us, finished_us, moments[KS_MOMENTS];
 	int looks; /* at the workspace that have to end before the call goes on */

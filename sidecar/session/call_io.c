@@ -56,6 +56,7 @@ static int connect_channel(struct ks_call *call, int *ret_theirs, struct ks_erro
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot make a result channel");
 	(void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
+	(void)setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int));
 	call->channel.fd = pair[0];
 	*ret_theirs = pair[1];
 	return 0;
@@ -210,6 +211,24 @@ static struct ks_call *receiver(struct ks_call *call, const struct kern_frame *f
 	return cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number ? cell : NULL;
 }
 
+/* A state. Whoever has the channel can write to it; what the main process is up to is only for that process to say. */
+static void take_word(struct ks_call *call, const struct kern_frame *frame)
+{
+	const bool boots = call->kernel ? call->kernel->state == KS_KERNEL_STARTING : call->parked && !call->begun;
+
+	if (!boots && (!call->box || call->sender != ks_box_main_pid(call->box)))
+		return;
+	if (call->kernel) {
+		if (ks_kernel_frame(call->kernel, frame) < 0)
+			lose_channel(call, "a word about a cell that makes no sense");
+	} else if (boots) {
+		ks_frames_next_call(&call->frames);
+		ks_call_begun(call);
+	} else if (ks_frame_part(frame, "exit")) {
+		call->last_word = ks_frame_status(ks_frame_part(frame, "exit"));
+	}
+}
+
 /* Recorded where it stands in the output, then acknowledged: prints before it have been read, prints after it come after the ack. */
 static void record(struct ks_call *call, struct ks_call *to, const struct kern_frame *frame);
 
@@ -217,18 +236,12 @@ static void take_frame(struct ks_call *call, const struct kern_frame *frame, boo
 {
 	struct ks_call *to = receiver(call, frame);
 
-	if (call->parked && !call->begun && frame->type == KERN_FRAME_STATE) {
-		ks_frames_next_call(&call->frames);
-		ks_call_begun(call);
-		return;
-	}
 	if (to) {
 		drain_stream(to, 0);
 		drain_stream(to, 1);
 	}
-	if (call->kernel && frame->type == KERN_FRAME_STATE) {
-		if (ks_kernel_frame(call->kernel, frame) < 0)
-			lose_channel(call, "a word about a cell that makes no sense");
+	if (frame->type == KERN_FRAME_STATE) {
+		take_word(call, frame);
 		return;
 	}
 	if (to && !dropped) {
@@ -263,13 +276,32 @@ static void record(struct ks_call *call, struct ks_call *to, const struct kern_f
 		(void)send(call->channel.fd, ack, sizeof(ack), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* No room for more than the credentials: descriptors that the box sends are dropped (unix(7)). */
+static ssize_t receive(int fd, void *datagram, size_t size, int *ret_sender)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct iovec iov = { datagram, size };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	struct ucred who = { .pid = -1 };
+
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS)
+		memcpy(&who, CMSG_DATA(head), sizeof(who));
+	*ret_sender = who.pid;
+	return n;
+}
+
 static void read_channel(struct ks_call *call)
 {
 	static char datagram[KS_FRAME_DATAGRAM + 1];
 	struct kern_frame frame;
 
 	for (int i = 0; i < 64 && call->channel.fd >= 0 && !call->images.busy; i++) {
-		ssize_t n = recv(call->channel.fd, datagram, sizeof(datagram), MSG_DONTWAIT | MSG_TRUNC);
+		ssize_t n = receive(call->channel.fd, datagram, sizeof(datagram), &call->sender);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
@@ -300,6 +332,8 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 	read_channel(call);
 	if (call->images.busy && call->channel.watched)
 		(void)uv_poll_stop(&call->channel.poll);
+	if (call->last_word >= 0 && call->state == KS_CALL_RUNNING && !call->box_ended)
+		(void)ks_box_conclude(call->box, KS_TAKE(call->last_word, -1));
 }
 
 void ks_call_channel_free(struct ks_call *call)

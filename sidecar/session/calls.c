@@ -47,7 +47,7 @@ struct ks_call *ks_call_alloc(struct ks_core *core, struct ks_session *session, 
 		return NULL;
 	}
 	*call = (struct ks_call){ .core = core, .session = session, .owner = session, .ops = ops, .arg = arg, .params = params,
-				  .throwaway = session == NULL, .in.fd = -1, .channel.fd = -1 };
+				  .throwaway = session == NULL, .in.fd = -1, .channel.fd = -1, .last_word = -1 };
 	if (params->run_id)
 		(void)snprintf(call->id, sizeof(call->id), "%s", params->run_id);
 	else

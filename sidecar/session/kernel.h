@@ -107,7 +107,7 @@ void ks_kernel_stop_cell(struct ks_call *cell);
 void ks_kernel_cell_left(struct ks_call *cell);
 /* Of its process, now or at most so long ago. */
 const struct ks_box_end *ks_kernel_usage(struct ks_kernel *kernel, int64_t fresh_us);
-/* A state frame of the host call. -1: makes no sense. */
+/* A state frame of the host call, said by its main process, or by nobody knows whom while it boots. -1: makes no sense. */
 int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame);
 void ks_kernel_channel_lost(struct ks_kernel *kernel);
 void ks_kernels_forget_session(struct ks_session *session);

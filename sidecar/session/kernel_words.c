@@ -6,14 +6,6 @@
 #include "base/log.h"
 #include "session/kernel.h"
 
-static const struct kern_part *part(const struct kern_frame *frame, const char *key)
-{
-	for (size_t i = 0; i < frame->part_count; i++)
-		if (strcmp(frame->parts[i].key, key) == 0)
-			return &frame->parts[i];
-	return NULL;
-}
-
 static bool is(const struct kern_part *p, const char *text)
 {
 	return p && p->len == strlen(text) && memcmp(p->data, text, p->len) == 0;
@@ -26,7 +18,7 @@ static void ready(struct ks_kernel *kernel, const struct kern_frame *frame)
 	(void)uv_timer_stop(&kernel->host->timer);
 	kernel->was_ready = true;
 	kernel->next.same = false;
-	kernel->takes_code = part(frame, "inline");
+	kernel->takes_code = ks_frame_part(frame, "inline");
 	kernel->others = ks_box_others(kernel->host->box);
 	ks_kernel_set_state(kernel, KS_KERNEL_IDLE);
 	if (opened)
@@ -34,26 +26,15 @@ static void ready(struct ks_kernel *kernel, const struct kern_frame *frame)
 	ks_core_turn(kernel->core);
 }
 
-/* "0" to "255"; a claim. */
-static int exit_code_of(const struct kern_part *p)
-{
-	int code = 0;
-
-	for (size_t i = 0; p && i < p->len && i < 3; i++)
-		if (((const char *)p->data)[i] >= '0' && ((const char *)p->data)[i] <= '9')
-			code = code * 10 + ((const char *)p->data)[i] - '0';
-	return code & 0xff;
-}
-
 static void cell_done(struct ks_kernel *kernel, const struct kern_frame *frame)
 {
 	struct ks_call *cell = kernel->cell;
-	const struct kern_part *status = part(frame, "status");
+	const struct kern_part *status = ks_frame_part(frame, "status");
 
 	cell->cell_status = is(status, "ok") ? KS_CELL_OK : is(status, "interrupted") ? KS_CELL_INTERRUPTED : KS_CELL_ERROR;
-	const struct kern_part *number = part(frame, "exit") ? part(frame, "exit") : part(frame, "code");
-	int code = number ? exit_code_of(number) : cell->cell_status == KS_CELL_OK ? 0 : 1;
-	if (part(frame, "exit"))
+	const struct kern_part *number = ks_frame_part(frame, "exit") ? ks_frame_part(frame, "exit") : ks_frame_part(frame, "code");
+	int code = number ? ks_frame_status(number) : cell->cell_status == KS_CELL_OK ? 0 : 1;
+	if (ks_frame_part(frame, "exit"))
 		ks_notes_add(&cell->notes, "exit_in_cell", "the code asked to exit with %d; the kernel and its state are kept", code);
 	ks_call_cell_ended(cell, code);
 }
@@ -61,21 +42,21 @@ static void cell_done(struct ks_kernel *kernel, const struct kern_frame *frame)
 /* It waits for a line of its input. */
 static void input_wanted(struct ks_call *cell, const struct kern_frame *frame)
 {
-	const struct kern_part *prompt = part(frame, "input");
+	const struct kern_part *prompt = ks_frame_part(frame, "input");
 
 	if (cell->ops->input_wanted)
-		cell->ops->input_wanted(cell->arg, prompt->data, prompt->len < KS_PROMPT_MAX ? prompt->len : KS_PROMPT_MAX, part(frame, "password"));
+		cell->ops->input_wanted(cell->arg, prompt->data, prompt->len < KS_PROMPT_MAX ? prompt->len : KS_PROMPT_MAX, ks_frame_part(frame, "password"));
 }
 
 int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame)
 {
 	const struct ks_call *cell = kernel->cell;
 
-	if (part(frame, "ready") && kernel->state == KS_KERNEL_STARTING)
+	if (ks_frame_part(frame, "ready") && kernel->state == KS_KERNEL_STARTING)
 		ready(kernel, frame);
-	else if (part(frame, "done") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number)
+	else if (ks_frame_part(frame, "done") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number)
 		cell_done(kernel, frame);
-	else if (part(frame, "input") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number && cell->params->interactive)
+	else if (ks_frame_part(frame, "input") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number && cell->params->interactive)
 		input_wanted(kernel->cell, frame);
 	else
 		return -1;

@@ -122,6 +122,7 @@ function described(error) {
 }
 
 function report(error, origin, shown) {
+	shown.uncaught = true;
 	const frames = described(error)[2].split("\n").map(position).filter(Boolean).slice(0, 90).reverse();
 	let phase = origin === "unhandledRejection" && error !== shown.failure ? "unhandled_rejection" : "run";
 	// An ES module is compiled after we have let go of it: then no line of its own is on the stack.
@@ -292,6 +293,29 @@ function withoutWarning() {
 	};
 }
 
+// What the end of the process would still do: work in the pool, addons of the code, files of node's own.
+function endsQuietly() {
+	const waits = process.getActiveResourcesInfo().some((kind) => !["Timeout", "Immediate", "PipeWrap", "TTYWrap"].includes(kind));
+	return !waits && !process.execArgv.length && !process.env.NODE_OPTIONS && !process.env.NODE_V8_COVERAGE &&
+		!Object.keys(Module._cache).some((name) => name.endsWith(".node"));
+}
+
+// Behind the last listener of "exit" the status is known, and an error that nobody caught is not printed yet: the host need not wait until the kernel has taken node's memory apart.
+function tellTheEnd(shown) {
+	const { emit } = process;
+	const value = function (event, ...more) {
+		const listened = Reflect.apply(emit, this, [event, ...more]);
+		const status = process.exitCode ?? 0;
+		if (event === "exit" && this === process && !shown.uncaught && Number.isInteger(status) &&
+				channel.socket === identity(channel.fd) && endsQuietly()) {
+			channel.id++;
+			write(STATE, packed([["exit", String(status & 255)]]));
+		}
+		return listened;
+	};
+	Object.defineProperty(process, "emit", { value, writable: true, configurable: true, enumerable: false });
+}
+
 // Types become blanks, so that lines and columns stay.
 function withoutTypes(source, shown) {
 	if (!Module.stripTypeScriptTypes) {
@@ -309,19 +333,9 @@ function withoutTypes(source, shown) {
 	}
 }
 
-// Waits for the words of a call, and does what its start would have done with them.
-function park() {
-	const { Writable } = require("node:stream"); // these are compiled when they are first used: a millisecond
-	new console.Console(new Writable({ write: (chunk, encoding, done) => done() })).log(1);
-	Module.createRequire(path.resolve("[park]"));
-	asFunction("", { name: "[park]" });
-	const message = Buffer.alloc(24 + 65536), words = [];
-	write(STATE, packed([["ready", ""]]));
-	let rest = message.subarray(24, receive(message));
-	if (rest.length === 0)
-		process.reallyExit(0); // nobody wants it
-	channel.id = 1;
-	write(STATE, packed([["begun", ""]]));
+// Does what the start of a call would have done with its words -> those of its command line.
+function take(rest, flag) {
+	const words = [];
 	while (rest.length > 0) {
 		const keyEnd = 6 + rest.readUInt16LE(0), end = keyEnd + rest.readUInt32LE(2);
 		const key = rest.toString("latin1", 6, keyEnd - 1), value = rest.subarray(keyEnd, end);
@@ -334,9 +348,42 @@ function park() {
 			process.env[name] = value.toString("utf8", at + 1);
 		} else if (key === "file") {
 			const at = value.indexOf(0);
-			fs.writeFileSync(value.toString("utf8", 0, at), value.subarray(at + 1), { flag: "wx", mode: 0o644 });
+			fs.writeFileSync(value.toString("utf8", 0, at), value.subarray(at + 1), { flag, mode: 0o644 });
 		}
 	}
+	return words;
+}
+
+// What a call runs through is compiled when it runs for the first time: two milliseconds, which are spent before there is one.
+// Nothing of it stays.
+function rehearse() {
+	const { Writable } = require("node:stream"), line = "console.log(await 1)", shown = { name: path.resolve("[park]"), source: line };
+	new console.Console(new Writable({ write: (chunk, encoding, done) => done() })).log(1, "");
+	process.stdout.write(""); // to a pipe: nothing
+	take(packed([["word", line], ["env", "KERN_PARK=1"], ["file", "/dev/null\0"]]), "w");
+	delete process.env.KERN_PARK;
+	fs.readFileSync("/dev/null", "utf8");
+	mayHaveValue(line);
+	isModule(line);
+	const main = new Module(shown.name, null);
+	main.paths = Module._nodeModulePaths(process.cwd());
+	Module.createRequire(shown.name);
+	process.nextTick(asFunction("", shown).bind(main.exports));
+	process.emit("kern.park");
+	endsQuietly();
+}
+
+// Waits for the words of a call.
+function park() {
+	rehearse();
+	const message = Buffer.alloc(24 + 65536);
+	write(STATE, packed([["ready", ""]]));
+	const rest = message.subarray(24, receive(message));
+	if (rest.length === 0)
+		process.reallyExit(0); // nobody wants it
+	channel.id = 1;
+	write(STATE, packed([["begun", ""]]));
+	const words = take(rest, "wx");
 	[, me, fdText, name, file, ...args] = words;
 	process.argv = [process.argv[0], ...words.slice(1)];
 }
@@ -361,8 +408,10 @@ function runFile() {
 	const typed = extension !== path.extname(file), suffix = typed ? "ts" : "js";
 	const shown = { name: path.resolve(name || "[code]." + suffix), source: text, script: extension === ".cjs", compiling: true };
 	process.argv = [process.argv[0], file, ...args];
-	if (channel.socket)
+	if (channel.socket) {
 		process.on("uncaughtExceptionMonitor", (error, origin) => report(error, origin, shown));
+		tellTheEnd(shown);
+	}
 	const source = typed ? withoutTypes(text, shown) : text;
 	const run = extension === ".mjs" ? void (shown.text = withValue(source)) : compile(source, shown);
 	if (run) {

@@ -76,7 +76,7 @@ class Channel:
         return data
 
     def close(self, parts):
-        """The last frame of a cell, behind that of a thread which is being sent. It gets no acknowledgement."""
+        """The last frame of a run or a cell, behind that of a thread which is being sent. It gets no acknowledgement."""
         with self.lock:
             self.open = False
             self.id += 1
@@ -320,6 +320,8 @@ def leave(source, known):
                 getattr(sys.modules[module], name)()
         sys.stdout.flush()
         sys.stderr.flush()
+        if channel.usable():
+            channel.close([("exit", b"0")])
     except Exception:
         return  # the interpreter says what it has to say about that
     posix._exit(0)
