@@ -144,6 +144,11 @@ class Client:
         self.send_line(b"\n".join(line for line, _ in prepared))
         return [future for _, future in prepared]
 
+    def prepare(self, method, params=None):
+        """The line of a request, for write(), and its future: for who measures, and wants no JSON inside of the measure."""
+        line, future = self._prepare(method, params, None, False)
+        return line + b"\n", future
+
     def call(self, method, params=None, timeout=DEFAULT_TIMEOUT):
         return self.send(method, params).result(timeout)
 
@@ -313,11 +318,27 @@ class Client:
             self._reading.wait()
             self._take(os.read(self.process.stdout.fileno(), 1 << 16))
 
-    def _take(self, data):
+    def read_lines(self, timeout=DEFAULT_TIMEOUT):
+        """The lines that came, once there is one, and nobody has looked into them: take_lines() does. For `threaded=False`."""
+        while not self._eof:
+            if not select.select([self.process.stdout], [], [], timeout)[0]:
+                raise TimeoutError(f"no line within {timeout} s; stderr: {self.stderr_text()[-2000:]}")
+            lines = self._split(os.read(self.process.stdout.fileno(), 1 << 16))
+            if lines:
+                return lines
+        raise ConnectionLost(f"no line; stderr: {self.stderr_text()[-2000:]}")
+
+    def _split(self, data):
         if not data:
             self._lost()
-            return
+            return []
         *lines, self._rest = (self._rest + data).split(b"\n")
+        return lines
+
+    def _take(self, data):
+        self.take_lines(self._split(data))
+
+    def take_lines(self, lines):
         for line in lines:
             try:
                 self._message(line)
