@@ -17,6 +17,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import resource
 import shutil
 import sys
 import tempfile
@@ -49,6 +50,8 @@ class Bench:
     def __init__(self, options, scratch, stack):
         self.sidecar = ours.Sidecar(options.program)
         stack.callback(self.sidecar.close)
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # three a process in a burst
         self.program, self.stack = options.program, stack
         self.others = cpu.Others(without=self.sidecar.client.pid)
         self.rows, self.missing = [], []
@@ -145,7 +148,7 @@ def parse():
     parser.add_argument("--program", type=os.path.abspath, default=os.path.join(TOP, "build/kern-sidecar"))
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--calls", type=int, default=20, help="calls of a row in a round")
-    parser.add_argument("--at-once", default="16,100", metavar="N,N", help="bursts of so many calls; 1000 takes a while")
+    parser.add_argument("--at-once", type=counts, default="16,100", metavar="N,N", help="bursts of so many calls; 1000 takes a while")
     parser.add_argument("--seconds", type=float, default=0, help="of each row of a sustained run; none without it")
     parser.add_argument("--only", default="", help="rows whose block or name has this word")
     parser.add_argument("--pause", type=float, default=0, help="milliseconds before each call")
@@ -154,7 +157,14 @@ def parse():
     parser.add_argument("--timings", action="store_true", help="the steps of a call, and nothing else")
     parser.add_argument("--memory", action="store_true", help="what is resident, and nothing else")
     parser.add_argument("--json", action="store_true")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if min(options.at_once + [options.rounds, options.calls]) < 1 or min(options.seconds, options.pause) < 0:
+        parser.error("rounds, calls and --at-once are at least 1, seconds and --pause not negative")
+    return options
+
+
+def counts(text):
+    return [int(word) for word in text.split(",") if word]
 
 
 def run(options):
@@ -168,7 +178,7 @@ def run(options):
             bench.calls(work)
         bench.cells()
         bench.shells()
-        for count in map(int, filter(None, options.at_once.split(","))):
+        for count in options.at_once:
             bench.many(f"{count} python at once", at_once=count)
         for count in (1, 2, 16) if options.seconds else ():
             bench.many(f"sustained, {count} in flight", at_once=count, seconds=options.seconds)

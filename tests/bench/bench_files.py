@@ -20,11 +20,13 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, os.path.join(TOP, "tests/client"))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(TOP, "tests/client")]
 
-from bench import ENV, PATH, measure, print_table, table  # noqa: E402
+from cpu import Others, Tree  # noqa: E402
+from flight import Function  # noqa: E402
 from kern_client import Client  # noqa: E402
+from rivals import ENV, PATH  # noqa: E402
+from table import Row, failed, lines_of, measure, print_table  # noqa: E402
 
 WORDS = "alpha beta gamma return value static int char const struct error result buffer length index count name path file line".split()
 IGNORED = "*.log\n/build/\nnode_modules/\n!keep.log\n*.tmp\n*.o\n**/cache/**\n/dist\n.env\ncoverage/\n"
@@ -92,8 +94,9 @@ GLOBS = {
 
 
 def make_rows(options, tree):
-    """{block: {row: function -> ms}}, what is missing, and how much each row found."""
-    ours, rows, missing, found = Ours(options.program, tree), {}, [], {}
+    """The rows, what is missing, and how much each row found."""
+    ours, rows, missing, found = Ours(options.program, tree), [], [], {}
+    meters = {True: Tree(ours.client.pid), False: Others(without=ours.client.pid)}
     rg, fd = shutil.which("rg", path=PATH), shutil.which("fdfind", path=PATH) or shutil.which("fd", path=PATH)
     missing += [name for name, there in (("ripgrep (rg)", rg), ("fd (fdfind)", fd)) if not there]
 
@@ -103,7 +106,8 @@ def make_rows(options, tree):
             found.setdefault(block, {})[name] = count
             return took
 
-        rows.setdefault(block, {})[name] = call
+        mine = name == "kern-sidecar"
+        rows.append(Row(block, name, lambda: Function(call), meters[mine], ours=mine))
 
     for block, (params, args) in SEARCHES.items():
         row(block, "kern-sidecar", lambda params=params: ours.call("file/search", "matches", params))
@@ -129,16 +133,15 @@ def main():
     parser.add_argument("--single", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    options.calls = 1
+    options.calls, options.pause = 1, 0
     with tempfile.TemporaryDirectory(prefix="kern-bench-") as scratch:
         tree = os.path.join(scratch, "tree")
         os.mkdir(tree)
         make_tree(tree, options.files)
         ours, rows, missing, found = make_rows(options, tree)
-        times, failed = measure(rows, options)
+        lines = lines_of(measure(rows, options))
         ours.client.close()
     wrong = [f"{block}: {counts}" for block, counts in found.items() if len(set(counts.values())) > 1]
-    lines = table(times, failed)
     if options.json:
         print(json.dumps({"user": os.geteuid(), "kernel": os.uname().release, "cpus": os.cpu_count(), "files": options.files,
                           "rows": lines, "missing": missing, "different": wrong}, indent=1))  # fmt: skip
@@ -146,7 +149,7 @@ def main():
         print(f"{options.files} files, {os.cpu_count()} processors")
         print_table(lines, missing)
         print("\n".join(["found different numbers:", *wrong]) if wrong else "all rows of a block found the same number")
-    return 1 if failed or wrong else 0
+    return 1 if failed(lines) or wrong else 0
 
 
 if __name__ == "__main__":

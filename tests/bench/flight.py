@@ -30,17 +30,19 @@ class Flight:
         """[Call], of `calls`, or of as many as begin within `seconds`."""
         ready = [self.prepare() for _ in range(calls or 0)]
         flying, landed, lost = {}, [], []
-        end = time.perf_counter() + seconds if seconds else None
+        until = time.perf_counter() + (seconds or 0)
+        more = bool(ready or seconds)
         try:
-            while True:
-                while len(flying) < at_once and (ready or (end and time.perf_counter() < end)):
+            while more or flying:
+                while more and len(flying) < at_once:
                     time.sleep(pause / 1000) if pause else None
                     self._begin(ready.pop() if ready else self.prepare(), flying, lost)
+                    more = bool(ready) or time.perf_counter() < until
                 if not flying:
-                    break
+                    continue
                 answers = self.finished(DEADLINE)
                 now = time.perf_counter()
-                landed += [(*flying.pop(token), now, answer) for token, answer in answers]
+                landed += [(*flying.pop(token), now, answer) for token, answer in answers if token in flying]
         except Exception as problem:  # the way itself is lost: so are all that are on it
             now = time.perf_counter()
             lost += [Call(begin, now, reason(problem)) for _, begin in flying.values()]

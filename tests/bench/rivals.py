@@ -275,7 +275,7 @@ def ipykernel_cells(stack):
 
     paths = os.pathsep.join(path for path in sys.path if path)
     manager = jupyter_client.KernelManager(kernel_name="python3")
-    manager.start_kernel(env={**ENV, "PYTHONPATH": paths})
+    manager.start_kernel(env={**ENV, "PYTHONPATH": paths}, stderr=subprocess.DEVNULL)
     stack.callback(manager.shutdown_kernel, now=True)
     client = manager.blocking_client()
     stack.callback(client.stop_channels)
