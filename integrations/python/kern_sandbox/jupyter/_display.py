@@ -11,7 +11,6 @@ import json
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import nh3
-from markdown_it import MarkdownIt
 
 from ..results import IMAGES
 
@@ -75,6 +74,8 @@ def _as_html(mime: str, payload: Optional[str]) -> Optional[str]:
     if mime == "image/svg+xml":
         return f'<img alt="" src="data:image/svg+xml;base64,{base64.b64encode(payload.encode()).decode()}">'
     if mime == "text/markdown":
+        from markdown_it import MarkdownIt  # a tenth of what a kernel imports, for what few notebooks show
+
         payload = MarkdownIt("commonmark", {"html": False}).enable("table").render(payload)
     return clean_html(payload)
 
