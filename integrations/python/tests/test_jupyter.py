@@ -316,6 +316,20 @@ def test_a_sidecar_that_is_lost_and_a_kernel_that_is_killed(specs, tmp_path):
         notebook.close()
 
 
+def test_a_kernel_ends_with_its_host_also_while_it_starts():
+    """ipykernel would go on for ever where somebody else than init takes orphans."""
+    host = subprocess.Popen(["sleep", "1000"])
+    argv = [sys.executable, "-c", "from kern_sandbox.jupyter import launch; launch('bash')"]
+    kernel = subprocess.Popen(argv, env={**os.environ, "JPY_PARENT_PID": str(host.pid)}, stderr=subprocess.DEVNULL)
+    time.sleep(0.02)  # in the middle of it, whatever that is
+    assert kernel.poll() is None
+    host.kill()
+    host.wait()
+    assert kernel.wait(WAIT_SECONDS) == 1
+    late = subprocess.run(argv, env={**os.environ, "JPY_PARENT_PID": str(host.pid)}, capture_output=True, timeout=WAIT_SECONDS)
+    assert (late.returncode, b"has ended" in late.stderr) == (1, True)
+
+
 # -- the other languages
 
 
