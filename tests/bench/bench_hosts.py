@@ -70,12 +70,14 @@ def memory(kit, name, options):
 
 
 def print_table(times, held):
-    print(f"{'host':9} {'n':>3} {'min ms':>7} {'p50 ms':>7} {'max ms':>7}   {'after':6} {'sidecar':>8} {'with helpers':>13} {'rss KiB':>8} {'interpreters':>13}")
+    print(f"{'host':9} {'n':>3} {'min ms':>7} {'p50 ms':>7} {'max ms':>7}   {'after':6}", end="")
+    print(f" {'sidecar':>8} {'with helpers':>13} {'rss KiB':>8} {'interpreters':>13}")
     for name, found in times.items():
         figures = f"{len(found):3} {min(found):7.0f} {statistics.median(found):7.0f} {max(found):7.0f}" if found else " " * 27
         for when, one in held.get(name, {"": None}).items():
-            print(f"{name:9} {figures}", end="")
-            print(f"   {when:6} {one['sidecar']:8} {one['withHelpers']:13} {one['rss']:8} {one['interpreters']:3} of {one['ofInterpreters']:6}" if one else "")
+            print(f"{name:9} {figures}", end="" if one else "\n")
+            if one:
+                print(f"   {when:6} {one['sidecar']:8} {one['withHelpers']:13} {one['rss']:8} {one['interpreters']:3} of {one['ofInterpreters']:6}")
             name, figures = "", " " * 27
 
 
@@ -90,8 +92,9 @@ def main():
     options = parser.parse_args()
     kit = Kit(options.program)
     try:
-        there, missing = kit.hosts()
-        names = [name for name in there if options.only in name]
+        kinds = {name: kind for name, kind in kit.kinds().items() if options.only in name}
+        missing = {name: kind.missing for name, kind in kinds.items() if kind.missing}
+        names = [name for name in kinds if name not in missing]
         times = {name: [] for name in names}
         for number in range(options.rounds + 1):
             for name in names:

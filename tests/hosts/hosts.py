@@ -43,7 +43,7 @@ class Kit:
         os.rename(self.path("node"), self.path("node_modules/kern-sandbox"))
         os.rename(self.path("pi"), self.path("node_modules/kern-pi"))
         if os.path.isdir(JUPYTER):
-            self._run([sys.executable, "-B", "-m", "kern_sandbox.jupyter", "install", "--prefix", self.path("jupyter"), "--language", "python"],
+            self._run(["/usr/bin/python3", "-B", "-m", "kern_sandbox.jupyter", "install", "--prefix", self.path("jupyter"), "--language", "python"],
                       PYTHONPATH=f"{self.path('python')}:{JUPYTER}", KERN_SIDECAR=program)
         subprocess.run(["/usr/bin/python3", "-m", "compileall", "-q", self.path("python/kern_sandbox")], check=True)  # as pip does
         if os.path.exists(self._esbuild()):
@@ -64,34 +64,40 @@ class Kit:
     def _run(self, argv, cwd=None, **env):
         subprocess.run(argv, cwd=cwd or self.directory, env={**os.environ, **env}, check=True, stdout=subprocess.DEVNULL)
 
-    def hosts(self):
-        """{name: (argv, environment)} of those that are there, {name: why not} of the others."""
-        kit, driver = self.path, lambda name: self.path(f"drivers/{name}")
-        python = {"PYTHONPATH": kit("python")}
-        node = {"NODE_PATH": kit("node_modules")}
-        vim = ["-Nu", "NONE", "-i", "NONE", "-n", "--not-a-term", "--cmd", f"set runtimepath^={kit('vim')}", "-S", driver("vim.vim")]
-        known = {
-            "python": (["/usr/bin/python3", driver("python.py")], python, []),
-            "node": ([NODE, driver("node.js")], node, [NODE]),
-            "pi": ([NODE22, PI, "-ne", "-e", kit("node_modules/kern-pi"), "-e", driver("pi.ts"), "--model", "faux/scripted", "--no-session", "--mode", "rpc"],
-                   {"PI_OFFLINE": "1"}, [NODE22, PI]),
-            "nvim": (["nvim", "--headless", "-u", "NONE", "-i", "NONE", "--cmd", f"set rtp^={kit('nvim')}", "-c", f"luafile {driver('nvim.lua')}"], {},
-                     [shutil.which("nvim")]),
-            "vim": (["vim", *vim], {"TERM": "dumb"}, glob.glob("/usr/share/vim/vim9*/defaults.vim") and [shutil.which("vim")] or [None]),
-            "emacs": (["emacs", "-Q", "--batch", "-L", kit("emacs"), "-l", driver("emacs.el")], {}, [shutil.which("emacs")]),
-            "vscode": ([NODE, driver("vscode.js")], {"NODE_PATH": kit("vscode/test"), "KERN_EXTENSION": kit("vscode")}, [NODE, kit("vscode/out/extension.js")]),
-            "jupyter": (["/usr/bin/python3", driver("jupyter.py")],
-                        {"PYTHONPATH": f"{kit('python')}:{JUPYTER}", "JUPYTER_PATH": kit("jupyter/share/jupyter")}, [os.path.join(JUPYTER, "ipykernel")]),
+    def kinds(self):
+        """{name: Kind}"""
+        kit = self.path
+        vim = ["vim", "-Nu", "NONE", "-i", "NONE", "-n", "--not-a-term", "--cmd", f"set runtimepath^={kit('vim')}"]
+        nvim = ["nvim", "--headless", "-u", "NONE", "-i", "NONE", "--cmd", f"set rtp^={kit('nvim')}"]
+        pi = [NODE22, PI, "-ne", "--model", "faux/scripted", "--no-session", "--mode", "rpc", "-e", kit("node_modules/kern-pi"), "-e"]
+        emacs = ["emacs", "-Q", "--batch", "-L", kit("emacs"), "-l"]
+        lua = f"luafile {kit('drivers/nvim.lua')}"
+        return {
+            "python": Kind(["/usr/bin/python3", kit("drivers/python.py")], [], PYTHONPATH=kit("python")),
+            "node": Kind([NODE, kit("drivers/node.js")], [NODE], NODE_PATH=kit("node_modules")),
+            "pi": Kind([*pi, kit("drivers/pi.ts")], [NODE22, PI], PI_OFFLINE="1"),
+            "nvim": Kind([*nvim, "-c", lua], [shutil.which("nvim")]),
+            "vim": Kind([*vim, "-S", kit("drivers/vim.vim")], [shutil.which("vim"), *(glob.glob("/usr/share/vim/vim9*/defaults.vim") or [None])], TERM="dumb"),
+            "emacs": Kind([*emacs, kit("drivers/emacs.el")], [shutil.which("emacs")]),
+            "vscode": Kind([NODE, kit("drivers/vscode.js")], [NODE, kit("vscode/out/extension.js")], NODE_PATH=kit("vscode/test"), KERN_EXTENSION=kit("vscode")),
+            "jupyter": Kind(["/usr/bin/python3", kit("drivers/jupyter.py")], [os.path.join(JUPYTER, "ipykernel")],
+                            PYTHONPATH=f"{kit('python')}:{JUPYTER}", JUPYTER_PATH=kit("jupyter/share/jupyter")),
         }
-        missing = {name: next((str(need) for need in needs if not need or not os.path.exists(need)), None) for name, (_, _, needs) in known.items()}
-        return ({name: (argv, env) for name, (argv, env, _) in known.items() if not missing[name]}, {name: why for name, why in missing.items() if why})
+
+
+class Kind:
+    """How a host is started, and what has to be there for it; None stands for a program that is not."""
+
+    def __init__(self, argv, needs, **env):
+        self.argv, self.env = argv, env
+        self.missing = next((need or argv[0] for need in needs if not need or not os.path.exists(need)), None)
 
 
 class Host:
     """One that runs."""
 
     def __init__(self, kit, name, code, user=None, **more):
-        argv, env = kit.hosts()[0][name]
+        kind = kit.kinds()[name]
         self.name = name
         self.place = tempfile.mkdtemp(prefix="kern-host-", dir="/tmp")
         os.chmod(self.place, 0o755)
@@ -104,9 +110,9 @@ class Host:
             subprocess.run(["chown", "-R", f"{user}:", self.place], check=True)
             as_user = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8", "HOME": self.path("home"), "TMPDIR": self.path("tmp"),
-               "KERN_SIDECAR": kit.program, "KERN_PLACE": self.place, "PI_CODING_AGENT_DIR": self.path("home"), **env, **more}
+               "KERN_SIDECAR": kit.program, "KERN_PLACE": self.place, "PI_CODING_AGENT_DIR": self.path("home"), **kind.env, **more}
         with open(self.path("said"), "wb") as said:
-            self.process = subprocess.Popen(argv, cwd=self.path("project"), env=env, stdin=subprocess.PIPE, stdout=said, stderr=said, **as_user)
+            self.process = subprocess.Popen(kind.argv, cwd=self.path("project"), env=env, stdin=subprocess.PIPE, stdout=said, stderr=said, **as_user)
         if name == "pi":
             self.process.stdin.write(PROMPT)
             self.process.stdin.flush()
