@@ -4,8 +4,8 @@
  *   host  --- cells, with their descriptors; answers ------>  kern-cells  --- words; answers, on 250 --->  PROGRAM
  *         <-- frames, numbered anew; states --------------               <-- words; frames, on 250 ------
  *
- * The interpreter is told paths, /proc/PID/fd/N, that it can open. Words are lines on 251: "cell NUMBER STDOUT STDERR CODE NAME" to
- * it; "ready", "begin", "pause" and "done STATUS [EXIT]" from it. Between "begin" and "pause" an interrupt reaches its process
+ * The interpreter is told paths, /proc/PID/fd/N, that it can open. Words are lines on 251: "cell NUMBER STDIN STDOUT STDERR CODE NAME" to
+ * it, where a stdin of - is none; "ready", "begin", "pause" and "done STATUS [EXIT]" from it. Between "begin" and "pause" an interrupt reaches its process
  * group, one; at other times it waits for the next "begin" of the cell. "pause" is answered on 250, by an ack of frame 0 whose
  * offset counts the interrupts since "begin": so it can wait for one that is still on its way, and none hits it when it is not
  * prepared, nor a later cell. It ends as the interpreter has ended.
@@ -35,6 +35,7 @@ enum { CELL_STDIN = 240, CELL_STDOUT, CELL_STDERR, CELL_CODE, SHELL_SCRIPT, SHEL
 
 #define LINE_MAX_BYTES 256
 #define NAME_BYTES 1024
+#define PROMPT_BYTES 4096
 #define CELL_FDS 4 /* stdout, stderr, code, and perhaps stdin */
 
 static struct {
@@ -90,10 +91,10 @@ static void to_host(const void *data, size_t len)
 	}
 }
 
-static void tell(const char *state, const char *status, const char *code)
+static void tell(const char *state, const char *text, const char *status, const char *code)
 {
-	uint8_t frame[FRAME_HEADER + 3 * (FRAME_KEY + 7) + LINE_MAX_BYTES];
-	const char *const parts[][2] = { { state, "" }, { "status", status }, { cells.dir ? "code" : "exit", code } };
+	uint8_t frame[FRAME_HEADER + 3 * (FRAME_KEY + 7) + LINE_MAX_BYTES + PROMPT_BYTES];
+	const char *const parts[][2] = { { state, text }, { "status", status }, { cells.dir ? "code" : "exit", code } };
 	size_t at = FRAME_HEADER;
 
 	for (int i = 0; i < 3; i++) {
@@ -108,7 +109,21 @@ static void tell(const char *state, const char *status, const char *code)
 	to_host(frame, at);
 }
 
-/* A frame of the interpreter, or of what runs in it. A state is for us alone to tell. False: there is none now. */
+/* Of the states one is not for us alone to tell: that the cell at work waits for a line of its stdin. */
+static void pass_state(size_t len)
+{
+	char prompt[PROMPT_BYTES + 1];
+	const uint8_t *key = datagram + FRAME_HEADER + 6;
+
+	if (cells.dir || cells.state == NO_CELL || cells.cell_fds[3] < 0 || get32(datagram + 8) != cells.cell)
+		return;
+	if (len < FRAME_HEADER + 6 + sizeof("input") || memcmp(key, "input", sizeof("input")) != 0)
+		return;
+	frame_text(datagram, len, "input", prompt, sizeof(prompt));
+	tell("input", prompt, NULL, NULL);
+}
+
+/* A frame of the interpreter, or of what runs in it. False: there is none now. */
 static bool pass_frame(void)
 {
 	ssize_t n = recv(cells.results, datagram, sizeof(datagram), MSG_DONTWAIT);
@@ -118,8 +133,10 @@ static bool pass_frame(void)
 	if (n <= 0)
 		return false;
 	if (n >= FRAME_HEADER) {
-		if (datagram[5] == FRAME_STATE)
+		if (datagram[5] == FRAME_STATE) {
+			pass_state((size_t)n);
 			return true;
+		}
 		if (get32(datagram + 20) == 0)
 			cells.id++;
 		cells.child_id = get32(datagram + 12);
@@ -236,7 +253,7 @@ static void take_fds(const uint8_t *frame, size_t len, const int *fds, size_t fd
 
 static void start_cell(const uint8_t *frame, size_t len, const int *fds, size_t fd_count)
 {
-	char line[NAME_BYTES + 2 * LINE_MAX_BYTES], name[NAME_BYTES + 1];
+	char line[NAME_BYTES + 2 * LINE_MAX_BYTES], name[NAME_BYTES + 1], in[32] = "-";
 	const int me = getpid();
 	size_t n;
 
@@ -246,10 +263,12 @@ static void start_cell(const uint8_t *frame, size_t len, const int *fds, size_t 
 	cells.cell = get32(frame + 8);
 	cells.state = SENT;
 	cells.interrupted = false;
+	if (!cells.dir && cells.cell_fds[3] >= 0)
+		(void)snprintf(in, sizeof(in), "/proc/%d/fd/%d", me, cells.cell_fds[3]);
 	if (cells.dir)
 		n = shell_lines(name, line, sizeof(line));
 	else
-		n = (size_t)snprintf(line, sizeof(line), "cell %u /proc/%d/fd/%d /proc/%d/fd/%d /proc/%d/fd/%d %s\n", cells.cell, me,
+		n = (size_t)snprintf(line, sizeof(line), "cell %u %s /proc/%d/fd/%d /proc/%d/fd/%d /proc/%d/fd/%d %s\n", cells.cell, in, me,
 				     cells.cell_fds[0], me, cells.cell_fds[1], me, cells.cell_fds[2], name);
 	send_word(line, n);
 }
@@ -310,7 +329,7 @@ static void take_word(char *line)
 	if (!word)
 		return;
 	if (strcmp(word, "ready") == 0) {
-		tell("ready", NULL, NULL);
+		tell("ready", "", NULL, NULL);
 	} else if (strcmp(word, "begin") == 0 && cells.state != NO_CELL) {
 		cells.state = BEGUN;
 		if (cells.interrupted)
@@ -327,7 +346,7 @@ static void take_word(char *line)
 			;
 		close_cell();
 		cells.state = NO_CELL;
-		tell("done", status ? status : "error", strtok(NULL, " "));
+		tell("done", "", status ? status : "error", strtok(NULL, " "));
 	}
 }
 

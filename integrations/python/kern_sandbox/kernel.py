@@ -45,8 +45,8 @@ class Kernel:
         """Runs a cell. The result has `cell_status`, `execution_count` and `state_kept` besides.
 
         * `on_display`: gets every `Display` while the code runs, in order with the output
-        * `on_input`: called with a prompt and whether it is for a password when the code asks for a line (Python only);
-          gives the line, or None for the end of input. Without it the code has no input
+        * `on_input`: called with a prompt and whether it is for a password when the code asks for a line (Python and
+          Node); gives the line, or None for the end of input. Without it the code has no input
         * `lossless`: the box waits for the callbacks instead of going on without them
         """
         listener = Listener(on_display, on_input, lossless)

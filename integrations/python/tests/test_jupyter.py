@@ -356,6 +356,10 @@ def test_bash_and_node(specs, tmp_path):
         assert reply["ename"] == "TypeError" and [kind for kind, _ in seen] == ["error"]
         reply, seen = book.run("console.log('go'); while (true);", book.interrupt_at("go"))
         assert reply["ename"] == "KeyboardInterrupt" and text_of(seen, "stderr") == "" and book.value("x") == "5"
+        book.run("const lines = require('readline/promises').createInterface(process.stdin)", answers=["unasked"])
+        reply, seen = book.run("await lines.question('Name? ')", answers=["Ada"])
+        assert seen[-1][1]["data"]["text/plain"] == "'Ada'"
+        assert "allowInput" in book.run("await lines.question('Name? ')")[0]["evalue"]
         for code, status in {"1": "complete", "f(": "incomplete", "await f()": "complete", "let let": "invalid"}.items():  # fmt: skip
             assert book.is_complete(code) == status, code
     finally:

@@ -19,11 +19,12 @@ class Interrupted extends Error {
 }
 
 module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
-	const parse = part("parse"), rich = part("rich");
+	const parse = part("parse"), rich = part("rich"), input = part("input");
 	const importModuleDynamically = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER;
 	const soon = setImmediate, now = performance.now.bind(performance);
 	const exit = { name: "exit" }; // thrown by process.exit, which must not end the kernel
-	let cell; // at work: { name, asked, stop(reason) }
+	let cell; // at work: { name, stdin, asked, stop(reason) }
+	let watching = false; // an interrupt ends what is called now
 	let lastValue;
 	const taker = { value: undefined, [Symbol.hasInstance](value) { this.value = value; return true; } };
 
@@ -32,18 +33,22 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 	}
 
 	// Node has no dup2: the lowest free descriptor is the one that was just closed.
-	function redirect(fd, to) {
-		fs.closeSync(fd);
-		if (fs.openSync(to, "w") !== fd) {
-			process._rawDebug("another thread took the descriptor of the output");
+	function redirect(fd, to, how) {
+		try {
+			fs.closeSync(fd);
+		} catch {} // the code has
+		if (fs.openSync(to, how) !== fd) {
+			process._rawDebug("another thread took the descriptor of a stream");
 			process.abort();
 		}
 	}
 
 	// ---- errors ----
 
-	// Without the frames below the cell's own.
+	// Without the frames below the cell's own, and without a line of ours that threw.
 	function clean(text) {
+		if (text.startsWith(here))
+			text = text.slice(text.indexOf("\n\n") + 2);
 		return text.split("\n").filter((line) => !/^\s+at /.test(line) || !(line.includes(here) || line.includes("node:vm:"))).join("\n");
 	}
 
@@ -102,6 +107,10 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 		return error;
 	}
 
+	function isInterrupt(error) {
+		return error instanceof Interrupted || error?.code === "ERR_SCRIPT_EXECUTION_INTERRUPTED";
+	}
+
 	// Tells that an interrupt has to wait. Is one on its way?
 	function pause() {
 		word("pause");
@@ -119,13 +128,32 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 	function watched(f) {
 		return sync(() => {
 			word("begin");
+			watching = true;
 			try {
 				return f();
 			} finally {
+				watching = false;
 				if (pause())
 					for (const end = now() + LATE_MS; now() < end;);
 			}
 		});
+	}
+
+	// The same wherever it is called.
+	function patiently(f) {
+		if (watching)
+			return f();
+		if (pause())
+			throw new Interrupted(); // our listener hears of it, too
+		try {
+			return watched(f);
+		} catch (error) {
+			if (isInterrupt(error))
+				cell.stop(error); // whatever the code makes of it
+			throw error;
+		} finally {
+			word("begin");
+		}
 	}
 
 	async function awaited(promise) {
@@ -144,9 +172,18 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 		}
 	}
 
+	async function show(value) {
+		const shown = watched(() => rich.show(VALUE, value)); // runs code of the value's own
+		if (util.types.isPromise(shown))
+			await awaited(shown);
+		if (!("_" in globalThis) || globalThis._ === lastValue)
+			globalThis._ = lastValue = value;
+	}
+
 	async function run(source, name) {
 		let phase = "compile";
 		try {
+			input.begin(cell.stdin);
 			const [script, names] = compile(source, name);
 			for (const known of names)
 				if (!(known in globalThis))
@@ -156,18 +193,15 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 			let value = watched(() => script.runInThisContext());
 			if (util.types.isPromise(value))
 				value = await awaited(value);
-			if (value === undefined)
-				return "ok";
-			const shown = watched(() => rich.show(VALUE, value)); // runs code of the value's own
-			if (util.types.isPromise(shown))
-				await awaited(shown);
-			if (!("_" in globalThis) || globalThis._ === lastValue)
-				globalThis._ = lastValue = value;
+			if (value !== undefined)
+				await show(value);
+			for (let open; (open = input.untilAnswered());)
+				await awaited(open);
 			return "ok";
 		} catch (error) {
 			if (error === exit || cell.asked !== undefined)
 				return "ok";
-			const stopped = error?.code === "ERR_SCRIPT_EXECUTION_INTERRUPTED" || error instanceof Interrupted;
+			const stopped = isInterrupt(error);
 			tell(stopped ? new Interrupted() : error, phase);
 			return stopped ? "interrupted" : "error";
 		}
@@ -190,17 +224,23 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 	}
 
 	async function serve(line) {
-		const [, number, out, err, code, name] = /^cell (\d+) (\S+) (\S+) (\S+) (.*)$/.exec(line);
-		redirect(1, out);
-		redirect(2, err);
+		const [, number, stdin, out, err, code, name] = /^cell (\d+) (\S+) (\S+) (\S+) (\S+) (.*)$/.exec(line);
+		const mayAsk = stdin !== "-";
+		if (mayAsk)
+			redirect(0, stdin, "r");
+		redirect(1, out, "w");
+		redirect(2, err, "w");
 		const source = fs.readFileSync(code, "utf8").replace(/^\ufeff/, "");
 		channel.call = Number(number);
 		lines.set(name, source.split("\n"));
 		if (lines.size > NAMES)
 			lines.delete(lines.keys().next().value);
 		guard();
-		cell = { name, stop: () => {} };
+		cell = { name, stdin: mayAsk ? stdin : undefined, stop: () => {} };
 		const status = await run(source, name);
+		input.end();
+		if (mayAsk)
+			redirect(0, "/dev/null", "r");
 		await new Promise((go) => soon(go)); // node tells of rejections that nobody handles before that
 		const { asked } = cell;
 		cell = undefined;
@@ -221,6 +261,7 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 		process.argv = [process.argv[0]];
 		process.on("unhandledRejection", (error) => stray(error, "unhandled_rejection"));
 		process.on("uncaughtException", (error) => stray(error, "run"));
+		input.adopt(patiently);
 		guard();
 		let rest = "", queue = Promise.resolve();
 		const words = new net.Socket({ fd: WORDS });

@@ -12,6 +12,7 @@ const Module = require("node:module");
 let [, me, fdText, name, file, ...args] = process.argv;
 const here = path.dirname(me) + path.sep;
 const DISPLAY = 1, UPDATE = 2, CLEAR = 3, ERROR = 4, VALUE = 5, STATE = 6;
+const PROMPT_BYTES = 4096; // the host shows no more
 
 // ---- the result channel: frames out, acknowledgements in ----
 
@@ -63,10 +64,15 @@ function write(type, data) {
 	}
 }
 
+// The code may have closed it, and another file may have the number now.
+function usable() {
+	return channel.socket && identity(channel.fd) === channel.socket;
+}
+
 // Returns when the host has recorded the frame, after all that was printed before it. False: not sent.
 function send(type, parts) {
-	if (!channel.socket || identity(channel.fd) !== channel.socket)
-		return false; // the code closed it, or another file has the number now
+	if (!usable())
+		return false;
 	const data = packed(parts), id = ++channel.id;
 	try {
 		write(type, data);
@@ -80,6 +86,14 @@ function send(type, parts) {
 	return false;
 }
 
+// A cell waits for a line of its stdin. No answer comes.
+function announce(prompt) {
+	if (!usable())
+		return;
+	channel.id++;
+	write(STATE, packed([["input", Buffer.from(prompt).subarray(0, PROMPT_BYTES)]]));
+}
+
 // ---- what is needed less often lies in files of its own ----
 
 const parts = {};
@@ -89,7 +103,7 @@ function part(name) {
 }
 
 const lines = new Map(); // of the newest cells of a kernel, by their names
-const shared = { DISPLAY, UPDATE, CLEAR, ERROR, VALUE, channel, send, receive, part, described, here, lines, report: reportOfCell };
+const shared = { DISPLAY, UPDATE, CLEAR, ERROR, VALUE, channel, send, receive, announce, part, described, here, lines, report: reportOfCell };
 
 // On the global object until the code puts its own there.
 function lend(name, get) {

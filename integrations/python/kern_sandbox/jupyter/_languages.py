@@ -94,7 +94,11 @@ LANGUAGES = {
             has_input=True,
         ),
         Language(
-            "node", "Node", _info("javascript", "text/javascript", ".js", "javascript", "javascript"), node_is_complete
+            "node",
+            "Node",
+            _info("javascript", "text/javascript", ".js", "javascript", "javascript"),
+            node_is_complete,
+            has_input=True,
         ),
         Language("bash", "Bash", _info("bash", "text/x-sh", ".sh", "shell", "bash"), bash_is_complete),
     )
