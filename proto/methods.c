@@ -99,7 +99,7 @@ static const struct ks_method methods[] = {
 	CALL("run/stdin", &ks_run_stdin_params, &ks_nothing, CONTROL, NOW, ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_GONE),
 	     .text = "Input for an interactive run; answers when it is accepted."),
 	CALL("run/signal", &ks_run_signal_params, &ks_nothing, CONTROL, NOW,
-	     ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_BUSY, KS_E_GONE), .text = "Sends a signal to the main process of a run."),
+	     ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_BUSY, KS_E_GONE), .text = "Sends a signal to the main process of a run. In kernels of bash, sh and node it is for what the cell has started as well, and TERM leaves the kernel."),
 	CALL("run/credit", &ks_run_credit_params, &ks_nothing, CONTROL, NOW, ERRORS(KS_E_UNKNOWN_HANDLE, KS_E_GONE),
 	     .text = "Opens the window of a lossless stream."),
 	CALL("output/read", &ks_output_read_params, &ks_output_read_result, WORK, NOW,

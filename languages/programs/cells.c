@@ -8,12 +8,12 @@
  * it, where a stdin of - is none; "ready", "begin", "pause" and "done STATUS [EXIT]" from it. Between "begin" and "pause" an interrupt reaches its process
  * group, one; at other times it waits for the next "begin" of the cell. "pause" is answered on 250, by an ack of frame 0 whose
  * offset counts the interrupts since "begin": so it can wait for one that is still on its way, and none hits it when it is not
- * prepared, nor a later cell. It ends as the interpreter has ended.
+ * prepared, nor a later cell. Other signals are passed on to the interpreter and to what the cell has started in its process group, not to
+ * what earlier ones have left there. It ends as the interpreter has ended.
  *
  * --shell: PROGRAM is a POSIX shell. Its words to us are the same; what it is told is its script, which it reads from a pipe as we write
  * it: first ARGS, a file to source, with $__kern; then three lines a cell. It needs no descriptor but 250, no loop that a `break`
  * could leave, and goes on where it can behind any error. The code is a link of the cell's name in DIR, for messages. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,6 +29,7 @@
 
 #include "end.h"
 #include "frame.h"
+#include "job.h"
 
 /* "$__kern"0 to "$__kern"5 in a shell's lines */
 enum { CELL_STDIN = 240, CELL_STDOUT, CELL_STDERR, CELL_CODE, SHELL_SCRIPT, SHELL_WORDS, CHILD_RESULTS = 250, CHILD_WORDS };
@@ -45,6 +46,7 @@ static struct {
 	int cell_fds[CELL_FDS];
 	char link[LINE_MAX_BYTES];
 	uint32_t cell;
+	unsigned long long begun_ticks;
 	enum { NO_CELL, SENT, BEGUN, HIT, PAUSED } state;
 	bool interrupted; /* at another time */
 	uint32_t id, child_id; /* of the newest frame: as the host, and as the interpreter counts */
@@ -262,6 +264,7 @@ static void start_cell(const uint8_t *frame, size_t len, const int *fds, size_t 
 	take_fds(frame, len, fds, fd_count);
 	cells.cell = get32(frame + 8);
 	cells.state = SENT;
+	cells.begun_ticks = job_now();
 	cells.interrupted = false;
 	if (!cells.dir && cells.cell_fds[3] >= 0)
 		(void)snprintf(in, sizeof(in), "/proc/%d/fd/%d", me, cells.cell_fds[3]);
@@ -271,22 +274,6 @@ static void start_cell(const uint8_t *frame, size_t len, const int *fds, size_t 
 		n = (size_t)snprintf(line, sizeof(line), "cell %u %s /proc/%d/fd/%d /proc/%d/fd/%d /proc/%d/fd/%d %s\n", cells.cell, in, me,
 				     cells.cell_fds[0], me, cells.cell_fds[1], me, cells.cell_fds[2], name);
 	send_word(line, n);
-}
-
-/* To the job in front of a shell: its process group, but not itself, unless an interrupt is what it is for. */
-static void signal_job(int number)
-{
-	DIR *proc = opendir("/proc");
-
-	if (number == SIGINT && cells.state == BEGUN)
-		interrupt();
-	for (struct dirent *entry; proc && number != SIGINT && (entry = readdir(proc));) {
-		const pid_t pid = (pid_t)atoi(entry->d_name);
-		if (pid > 0 && pid != cells.child && getpgid(pid) == cells.child)
-			(void)kill(pid, number);
-	}
-	if (proc)
-		(void)closedir(proc);
 }
 
 static void from_host(void)
@@ -312,10 +299,12 @@ static void from_host(void)
 		if (fd_bytes > 0)
 			memcpy(fds, CMSG_DATA(head), fd_bytes);
 		frame_text(datagram, (size_t)n, "signal", number, sizeof(number));
-		if (atoi(number) > 0)
-			signal_job(atoi(number));
-		else
+		if (atoi(number) == 0)
 			start_cell(datagram, (size_t)n, fds, fd_bytes / sizeof(int));
+		else if (atoi(number) != SIGINT)
+			job_signal(cells.child, cells.begun_ticks, atoi(number)); /* never to a shell itself */
+		else if (cells.state == BEGUN)
+			interrupt();
 	} else if (n == FRAME_HEADER && datagram[5] == FRAME_ACK && get32(datagram + 12) == cells.id) {
 		put32(datagram + 12, cells.child_id);
 		(void)send(cells.results, datagram, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -391,8 +380,25 @@ static void from_signals(void)
 		interrupt();
 	else if (info.ssi_signo == SIGINT)
 		cells.interrupted = cells.state == SENT || cells.state == PAUSED;
-	else if (waitpid(cells.child, &status, WNOHANG) == cells.child)
+	else if (info.ssi_signo == SIGCHLD && waitpid(cells.child, &status, WNOHANG) == cells.child)
 		end_as(status);
+	else if (info.ssi_signo != SIGCHLD && cells.state != NO_CELL) {
+		job_signal(cells.child, cells.begun_ticks, (int)info.ssi_signo);
+		(void)kill(cells.child, (int)info.ssi_signo);
+	}
+}
+
+/* Those that somebody sends: faults are ours, and a stop is for all of us. */
+static void catch_signals(sigset_t *ret_old)
+{
+	static const int others[] = { SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGPIPE, SIGSYS, SIGTSTP, SIGTTIN, SIGTTOU };
+	sigset_t set;
+
+	(void)sigfillset(&set);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		(void)sigdelset(&set, others[i]);
+	if (sigprocmask(SIG_BLOCK, &set, ret_old) < 0 || (cells.signals = signalfd(-1, &set, SFD_CLOEXEC)) < 0)
+		die("signalfd");
 }
 
 /* In the child: the words of a socket on 251, or as the paths of pipes in the script itself. */
@@ -428,13 +434,9 @@ static void start(char **argv)
 	int results[2], words[2] = { -1, -1 };
 	const char *const setup = argv[1], *suffix = strrchr(setup, '.');
 	char line[LINE_MAX_BYTES];
-	sigset_t set, old;
+	sigset_t old;
 
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGCHLD);
-	if (sigprocmask(SIG_BLOCK, &set, &old) < 0 || (cells.signals = signalfd(-1, &set, SFD_CLOEXEC)) < 0)
-		die("signalfd");
+	catch_signals(&old);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, results) < 0)
 		die("socketpair");
 	cells.source = suffix && strcmp(suffix, ".bash") == 0 ? "builtin ." : "."; /* no function of bash comes before either */

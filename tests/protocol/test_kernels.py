@@ -43,6 +43,16 @@ class Kernel:
         return "".join(n.get("text", "") for n in found if n["kernelId"] == self.id)
 
 
+    def signalled(self, name, code, then=()):
+        """`code` prints on when the signal `name` may come; `then` is a program that runs behind it."""
+        future = self.start(code, stream="live", runId="signalled")
+        self.client.wait_for(lambda: self.client.output_events(future), "the cell to run")
+        self.client.call("run/signal", {"runId": "signalled", "signal": name})
+        if then:
+            self.client.call("run/argv", {"sessionId": self.session, "argv": list(then)})
+        return future.result()
+
+
 def ok(result, stdout="", stderr=""):
     assert (result["stdout"], result["stderr"], result["exitCode"]) == (stdout, stderr, 0), result
     assert (result["cellStatus"], result["stateKept"], result["resultChannel"]) == ("ok", True, "ok")

@@ -1,6 +1,7 @@
 """Kernels of node: what cells share, their values and errors, interrupts, deaths, and what a hostile cell can say."""
 
 import os
+import time
 
 import pytest
 
@@ -171,6 +172,21 @@ def test_interrupts_never_hit_a_later_cell(kernel):
         kernel.client.call("kernel/interrupt", {"kernelId": kernel.id})
         future.result()
         ok({**kernel.run("console.log('fine')")}, "fine\n")
+
+
+def test_signals(kernel):
+    kernel.run("const x = 1, { spawn, spawnSync } = require('child_process'), fs = require('fs'), old = spawn('sleep', ['60'])")
+    time.sleep(0.05)
+    child = "spawnSync('sh', ['-c', 'echo on; exec sleep 60'], { stdio: 'inherit' }).signal"
+    for name in ("TERM", "USR2"):  # to what the cell has started, and to node if the code wants it
+        code = f"let seen = 0; process.once('SIG{name}', () => seen++); console.log({child}); await new Promise((r) => setTimeout(r, 50)); console.log(seen)"
+        ok(kernel.signalled(name, code), f"on\nSIG{name}\n1\n")
+    code = "console.log('on'); while (!fs.existsSync('go')); console.log(x, old.exitCode, old.signalCode)"
+    ok(kernel.signalled("TERM", code, ["touch", "go"]), "on\n1 null null\n")
+    result = kernel.signalled("INT", child)
+    assert (result["cellStatus"], result["stateKept"]) == ("interrupted", True)
+    result = kernel.signalled("HUP", child)
+    assert (result["cellStatus"], result["exitCode"]) == ("dead", 129)
 
 
 def test_interrupt(kernel):

@@ -214,6 +214,24 @@ def test_sh_is_interrupted(client):
     ok(kernel.run("echo $x"), "1\n")
 
 
+@pytest.mark.parametrize("language", ["bash", "sh"])
+def test_signals(client, language):
+    kernel = Kernel(client, language=language)
+    kernel.run("x=kept; sleep 60 & job=$!; sleep 0.05")
+    child = "sh -c 'echo on; exec sleep 60'; echo $? $x"
+    for name, status in (("TERM", 143), ("QUIT", 131), ("INT", None)):  # to what the cell has started
+        result = kernel.signalled(name, child)
+        assert (result["stdout"], result["stateKept"]) == (f"on\n{status} kept\n" if status else "on\n", True), name
+    ended(kernel.run("kill -0 $job; echo $?; trap 'echo bye' EXIT"), "0\n")  # and not to what earlier ones have
+    ended(kernel.signalled("TERM", "echo on; until [ -e go ]; do sleep 0.01 || :; done; echo $x", ["touch", "go"]), "on\nkept\n", stderr=None)
+    for name in ("TERM", "USR1"):
+        code = f"trap 'echo mine; over=1' {name}; over=; echo on; until [ $over ]; do sleep 0.01; done; trap : {name}"
+        ended(kernel.signalled(name, code), "on\nmine\n", stderr=None)
+    ended(kernel.signalled("TERM", "sh -c 'echo on; exec sleep 60'; echo $?"), "on\n143\n", stderr=None)
+    result = kernel.signalled("HUP", child)
+    assert (result["cellStatus"], result["exitCode"]) == ("dead", 129)
+
+
 # ---- the end of the shell
 
 

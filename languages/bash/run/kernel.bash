@@ -16,6 +16,7 @@ __kern_unwind() {
 }
 
 readonly __kern __kern_trap
+builtin trap : TERM QUIT # as if ignored, which an interactive bash does, but what the cell starts has its own again
 
 # Behind a cell: are builtin and printf themselves? Else a function has taken the place of the one, or printf is switched off. In POSIX mode
 # `unset` is itself whatever functions there are: behind it `builtin` is, too, and all that goes through it.

@@ -261,6 +261,7 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 		process.argv = [process.argv[0]];
 		process.on("unhandledRejection", (error) => stray(error, "unhandled_rejection"));
 		process.on("uncaughtException", (error) => stray(error, "run"));
+		process.on("SIGTERM", () => {}); // it is for what the cell has started
 		input.adopt(patiently);
 		guard();
 		let rest = "", queue = Promise.resolve();

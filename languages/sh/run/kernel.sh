@@ -2,6 +2,7 @@
 # `unset` and `trap` are special builtins: functions of their names do not come before them.
 exec >/dev/null 2>&1
 readonly __kern
+trap : TERM QUIT # as if ignored, but what the cell starts has its own again
 export KERN_RESULT_CALL
 __kern_at=''
 
