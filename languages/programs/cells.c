@@ -24,9 +24,11 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "comsub.h"
 #include "end.h"
 #include "frame.h"
 #include "job.h"
@@ -180,37 +182,40 @@ static void place(int *fd, int at)
 	*fd = at;
 }
 
-/* More "$(", "<(" and ">(" than ")"? */
-static bool looks_open(void)
+/* NULL: there is no memory for it, or it is no text. */
+static char *read_code(void)
 {
-	static char text[65536];
-	char last = 0;
-	long open_ones = 0;
-	ssize_t n;
+	struct stat st = { 0 };
+	char *text = fstat(CELL_CODE, &st) < 0 ? NULL : calloc(1, (size_t)st.st_size + 1);
+	ssize_t n = 1;
 
-	for (off_t at = 0; (n = pread(CELL_CODE, text, sizeof(text), at)) > 0; at += n)
-		for (ssize_t i = 0; i < n; i++) {
-			open_ones += text[i] == '(' && (last == '$' || last == '<' || last == '>');
-			open_ones -= text[i] == ')';
-			last = text[i];
-		}
-	return open_ones > 0;
+	for (off_t at = 0; text && n > 0; at += n > 0 ? n : 0)
+		n = pread(CELL_CODE, text + at, (size_t)(st.st_size - at), at);
+	if (text && strlen(text) == (size_t)st.st_size)
+		return text;
+	free(text);
+	return NULL;
 }
 
-/* bash 5.2 damages its own memory when what it sources ends within "$(" (parse.y): such a cell ends in a child of it, with the same words.
- * Only bash can tell, so one that looks like it is first read by another bash, which runs nothing. */
+/* bash 5.2 ends, or damages its own memory, when what it sources is wrong within "$(" (parse.y): such a cell ends in a child of it, with the
+ * same words. Only bash can tell, so one that is not plain is first read by another bash, which runs nothing. */
 static bool must_be_apart(void)
 {
 	int status = 0;
 
-	if (strcmp(cells.source, ".") == 0 || !looks_open())
+	if (strcmp(cells.source, ".") == 0)
+		return false;
+	char *text = read_code();
+	const bool plain = text && comsub_all_plain(text);
+	free(text);
+	if (plain)
 		return false;
 	const pid_t pid = fork();
 	if (pid == 0) {
 		const int null = open("/dev/null", O_WRONLY);
 		if (null < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || dup2(CELL_CODE, 0) < 0)
 			_exit(0);
-		(void)execlp(cells.program, cells.program, "-n", "/dev/fd/0", (char *)NULL);
+		(void)execlp(cells.program, cells.program, "-n", "-O", "extglob", "/dev/fd/0", (char *)NULL);
 		_exit(0);
 	}
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
