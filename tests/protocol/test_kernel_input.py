@@ -204,6 +204,11 @@ def test_node_reads_as_ever(node):  # noqa: F811
     fed("fs.closeSync(0); console.log(process.stdin.fd)", "0\n")
     fed("console.log(fs.readSync(0, Buffer.alloc(4)))", "4\n")
     assert len(wanted(node.client)) == 2  # these were not asked for
+    fed("process.stdin.destroy(); console.log(1)", "1\n")
+    fed("for await (const piece of process.stdin) break\nconsole.log(2)", "2\n")
+    fed("process.stdin.once('data', () => {}); await 0; console.log(3)", "3\n")
+    fed("open(); lines.pause(); console.log(4)", "4\n")
+    fed("console.log(process.stdin.fd, (await process.stdin.toArray()).join(''))", "0 one\ntwö\n\n")
     node.start(wait(200))
     large = Asking(node, "let n = 0; for await (const piece of process.stdin) n += piece.length\nconsole.log(n)")
     large.answer("x" * 1_000_000 + "\n", eof=True)
@@ -229,6 +234,13 @@ def test_node_gets_no_answer(node):  # noqa: F811
         result = node.run("open(); openPlain(); " + code)
         assert result["cellStatus"] == "error" and "allowInput" in result["error"]["message"], code
     ok(node.run("open(); let n = 0; for await (const line of lines) n++\nconsole.log(n, fs.readSync(0, Buffer.alloc(1)), fs.readFileSync(0, 'utf8') === '')"), "0 0 true\n")
+    late = Asking(node, "open(); for await (const line of lines);\nopen(); await lines.question('late')")
+    late.answer(eof=True)
+    assert late.result()["error"]["message"] == "the input ended before the question was answered"
+    result = asked(node, "var former = lines; open(); lines.question('a ')\nprocess.stdin.destroy()")
+    assert result["stateKept"]
+    result = asked(node, "former.resume(); lines.resume(); await lines.question('b')")
+    assert "has ended with its cell" in result["error"]["message"]
     closed(node, "open(); await lines.question('?')")
 
 

@@ -26,6 +26,8 @@ module.exports = ({ announce }) => {
 	class Stdin extends Readable {
 		fd = 0;
 		_read() {
+			if (this !== stream)
+				return; // of an earlier cell
 			wanted = true;
 			if (byLine)
 				soon(deliver);
@@ -38,8 +40,14 @@ module.exports = ({ announce }) => {
 
 	function stdin() {
 		if (!source)
-			return empty ??= Readable.from([]);
+			return empty ??= ended();
 		return stream ??= new Stdin();
+	}
+
+	function ended() {
+		const one = new Stdin();
+		one.push(null);
+		return one;
 	}
 
 	function deliver() {
@@ -137,7 +145,7 @@ module.exports = ({ announce }) => {
 
 	// ---- questions of readline ----
 
-	const isOurs = (lines) => lines.input instanceof Stdin || lines.input === empty;
+	const isOurs = (lines) => lines.input instanceof Stdin;
 
 	function check(lines) {
 		if (!source)
@@ -156,7 +164,8 @@ module.exports = ({ announce }) => {
 		const onAbort = () => cancel(theirs.reason);
 		function done() {
 			questions.delete(question);
-			lines.removeListener("close", onClose);
+			for (const one of [lines, lines.input])
+				one.removeListener("close", onClose);
 			theirs?.removeEventListener("abort", onAbort);
 			if (questions.size === 0)
 				answered();
@@ -173,10 +182,13 @@ module.exports = ({ announce }) => {
 			cancel(error);
 		}
 		questions.add(question);
-		lines.once("close", onClose);
+		for (const one of [lines, lines.input])
+			one.once("close", onClose);
 		theirs?.addEventListener("abort", onAbort);
 		if (theirs?.aborted)
 			onAbort();
+		else if (lines.input.readableEnded || lines.input.destroyed)
+			onClose();
 		return question;
 	}
 
@@ -262,8 +274,8 @@ module.exports = ({ announce }) => {
 		else if (source)
 			fs.closeSync(source.fd);
 		source = undefined;
-		const kept = stream && !stream.readableEnded && stream.readableLength === 0 && stream.listenerCount("data") + stream.listenerCount("readable") > 0;
-		if (!kept) {
+		const heard = stream && stream.listenerCount("data") + stream.listenerCount("readable") > 0;
+		if (!heard || stream.readableLength > 0 || stream.readableEnded || stream.destroyed) {
 			stream?.destroy();
 			stream = undefined;
 			wanted = byLine = false;
