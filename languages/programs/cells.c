@@ -24,7 +24,6 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -182,19 +181,16 @@ static void place(int *fd, int at)
 	*fd = at;
 }
 
-/* NULL: there is no memory for it, or it is no text. */
-static char *read_code(void)
+/* Whether it is known to be right: a text that is long is not. */
+static bool is_plain(void)
 {
-	struct stat st = { 0 };
-	char *text = fstat(CELL_CODE, &st) < 0 ? NULL : calloc(1, (size_t)st.st_size + 1);
-	ssize_t n = 1;
+	static char text[65536]; /* its pages stay */
+	const ssize_t n = pread(CELL_CODE, text, sizeof(text), 0);
 
-	for (off_t at = 0; text && n > 0; at += n > 0 ? n : 0)
-		n = pread(CELL_CODE, text + at, (size_t)(st.st_size - at), at);
-	if (text && strlen(text) == (size_t)st.st_size)
-		return text;
-	free(text);
-	return NULL;
+	if (n < 0 || n == sizeof(text))
+		return false;
+	text[n] = '\0';
+	return strlen(text) == (size_t)n && comsub_all_plain(text);
 }
 
 /* bash 5.2 ends, or damages its own memory, when what it sources is wrong within "$(" (parse.y): such a cell ends in a child of it, with the
@@ -203,12 +199,7 @@ static bool must_be_apart(void)
 {
 	int status = 0;
 
-	if (strcmp(cells.source, ".") == 0)
-		return false;
-	char *text = read_code();
-	const bool plain = text && comsub_all_plain(text);
-	free(text);
-	if (plain)
+	if (strcmp(cells.source, ".") == 0 || is_plain())
 		return false;
 	const pid_t pid = fork();
 	if (pid == 0) {
