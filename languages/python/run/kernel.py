@@ -39,13 +39,24 @@ def receive(sock):
         data, ancillary, _, _ = sock.recvmsg(HEADER + PIECE, _socket.CMSG_SPACE(16))
         fds = []
         for _, _, found in ancillary:
-            fds += [int.from_bytes(found[at:at + 4], sys.byteorder) for at in range(0, len(found), 4)]
+            fds += [moved(int.from_bytes(found[at:at + 4], sys.byteorder)) for at in range(0, len(found), 4)]
         if not data:
             return None
         if data[5] == CELL:
             return int.from_bytes(data[8:12], "little"), parts_of(data[HEADER:]), fds
         for fd in fds:  # an acknowledgement that nobody waits for any more
             posix.close(fd)
+
+
+def moved(fd):
+    """Away from the numbers of the streams, which are free when the code has closed them."""
+    held = []
+    while fd < 3:
+        held.append(fd)
+        fd = posix.dup(fd)
+    for low in held:
+        posix.close(low)
+    return fd
 
 
 def parts_of(data):
