@@ -87,7 +87,7 @@ export interface RunCodeOptions extends BoxCall {
 
 export interface CellOptions extends Call {
   filename?: string;
-  /** The code asks for a line (Python only): resolves with it, or with null or undefined for the end of input. `signal` is aborted when
+  /** The code asks for a line (Python and node): resolves with it, or with null or undefined for the end of input. `signal` is aborted when
    * the cell ends without having got one. Without it the code has no input. */
   onInput?: (prompt: string, facts: { password: boolean; signal: AbortSignal }) => string | null | undefined | Promise<string | null | undefined>;
   encoding?: 'utf8' | 'buffer';

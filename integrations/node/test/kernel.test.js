@@ -68,6 +68,15 @@ test('a cell asks: answers, none, too late, wrong', async () => {
   await kernel.close();
 });
 
+test('a cell of node asks', async () => {
+  const kernel = await box.kernel({ language: 'node' });
+  const code = "const lines = require('readline').createInterface(process.stdin)\nlines.question('name? ', (name) => { console.log(name); lines.close() })";
+  const r = await kernel.runCode(code, { onInput: async (prompt) => prompt + 'Ada' });
+  assert.deepEqual([r.stdout, r.cellStatus], ['name? Ada\n', 'ok']);
+  assert.match((await kernel.runCode("fs = require('fs'); fs.readFileSync(0, 'utf8') + '!'", { onInput: () => null })).results[0].text, /^'!'$/);
+  await kernel.close();
+});
+
 test('a kernel that dies says so, and what comes after is refused', async () => {
   const kernel = await box.kernel();
   const dead = await kernel.runCode('import os; os.kill(os.getpid(), 9)');
