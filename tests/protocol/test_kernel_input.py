@@ -190,8 +190,10 @@ def test_node_reads_as_ever(node):  # noqa: F811
     node.run(LINES)
 
     def fed(code, stdout):
+        node.start("while (!fs.existsSync('given')) await new Promise((r) => setTimeout(r, 2)); fs.unlinkSync('given')")
         cell = Asking(node, code)
-        cell.answer("one\ntwö\n", eof=True)
+        cell.answer("one\ntwö\n", eof=True)  # before it begins
+        node.client.call("file/write", {"sessionId": node.session, "path": "given", "content": ""})
         ok(cell.result(), stdout)
         return cell
 
