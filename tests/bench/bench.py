@@ -48,12 +48,14 @@ class Bench:
     """The rows, and the rivals that are not here."""
 
     def __init__(self, options, scratch, stack):
-        self.sidecar = ours.Sidecar(options.program)
-        stack.callback(self.sidecar.close)
+        # one a way, so that what each makes ahead, and what that costs while it waits, is its own
+        self.sidecars = {way: ours.Sidecar(options.program) for way in (None, *WAYS, "kernels")}
+        for sidecar in self.sidecars.values():
+            stack.callback(sidecar.close)
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # three a process in a burst
         self.program, self.stack = options.program, stack
-        self.others = cpu.Others(without=self.sidecar.client.pid)
+        self.others = cpu.Others(without=[sidecar.client.pid for sidecar in self.sidecars.values()])
         self.rows, self.missing = [], []
         self.crun = rivals.Crun(scratch)
         self.kern = self.find("kern-sandbox", lambda: rivals.Kern(options.kern_sandbox, scratch, stack))
@@ -84,8 +86,13 @@ class Bench:
             self.missing.append(name)
         return found
 
-    def mine(self, block, name, make, **how):
-        self.rows.append(Row(block, f"kern-sidecar {name}", make, self.sidecar.meter, ours=True, **how))
+    def mine(self, block, name, way, make, **how):
+        """`make(sidecar)` gives the way to call it."""
+        sidecar = self.sidecars[way]
+        self.rows.append(Row(block, f"kern-sidecar {name}", lambda: make(sidecar), sidecar.meter, ours=True, **how))
+
+    def bridge(self, block, make):
+        self.rows.append(Row(block, "kern-sidecar bridge", lambda: make((self.program, "shell", "--bridge")), self.others, ours=True))
 
     def other(self, block, name, make, **how):
         self.rows.append(Row(block, name, make, self.others, **how))
@@ -101,45 +108,46 @@ class Bench:
         if not self.there(argv[0]):
             return
         if code:
-            for name, way in (("no session", None), *((way, way) for way in WAYS)):
-                self.mine(work, name, lambda way=way: self.sidecar.code(way, work, code, stdout))
+            for way in (None, *WAYS):
+                self.mine(work, way or "no session", way, lambda sidecar, way=way: sidecar.code(way, work, code, stdout))
         else:
             for way in WAYS[:-1]:  # a zygote is an interpreter
-                self.mine(work, way, lambda way=way: self.sidecar.argv(way, argv, stdout))
+                self.mine(work, way, way, lambda sidecar, way=way: sidecar.argv(way, argv, stdout))
         self.spawning(work, work)
         if self.kern and work in ("true", "python"):
             self.other(work, "kern-sandbox", lambda: self.kern.package_way(work))
 
     def cells(self):
         """A cell of a kernel that is there."""
-        sidecar = self.sidecar
-        self.mine("kernel cell", "python, no files", lambda: sidecar.cell_without_files("python", CELLS["python"]))
+        block, python = "kernel cell", CELLS["python"]
+        self.mine(block, "python, no files", "kernels", lambda sidecar: sidecar.cell_without_files("python", python))
         for language, code in CELLS.items():
             if self.there({"python": "python3"}.get(language, language)):
-                self.mine("kernel cell", language, lambda language=language, code=code: sidecar.cell(language, code))
-        self.other("kernel cell", "bare python, exec", lambda: rivals.bare_cells(self.stack))
+                self.mine(block, language, "kernels", lambda sidecar, what=(language, code): sidecar.cell(*what))
+        self.other(block, "bare python, exec", lambda: rivals.bare_cells(self.stack))
         if self.kern:
-            self.other("kernel cell", "kern-sandbox kernel", self.kern.cells)
+            self.other(block, "kern-sandbox kernel", self.kern.cells)
         if importlib.util.find_spec("jupyter_client") and importlib.util.find_spec("ipykernel"):
-            self.other("kernel cell", "ipykernel", lambda: rivals.ipykernel_cells(self.stack))
+            self.other(block, "ipykernel", lambda: rivals.ipykernel_cells(self.stack))
         else:
             self.missing.append("ipykernel with jupyter_client")
 
     def shells(self):
         """A round trip of a shell that is there, and the first one of a new shell."""
-        bridge = (self.program, "shell", "--bridge")
-        self.mine("shell command", "shell", self.sidecar.shell)
-        self.rows.append(Row("shell command", "kern-sidecar bridge", lambda: rivals.shell(bridge, self.stack), self.others, ours=True))
-        self.other("shell command", "bare", lambda: rivals.shell(("bash",), self.stack))
-        self.mine("a shell's first", "shell", self.sidecar.first_of_shell)
-        self.rows.append(Row("a shell's first", "kern-sidecar bridge", lambda: rivals.first_of_shell(bridge), self.others, ours=True))
-        self.other("a shell's first", "bare", lambda: rivals.first_of_shell(("bash",)))
+        block = "shell command"
+        self.mine(block, "shell", "kernels", lambda sidecar: sidecar.shell())
+        self.bridge(block, lambda argv: rivals.shell(argv, self.stack))
+        self.other(block, "bare", lambda: rivals.shell(("bash",), self.stack))
+        block = "a shell's first"
+        self.mine(block, "shell", "kernels", lambda sidecar: sidecar.first_of_shell())
+        self.bridge(block, rivals.first_of_shell)
+        self.other(block, "bare", lambda: rivals.first_of_shell(("bash",)))
 
     def many(self, block, **how):
         """Calls of python that overlap."""
         code, _, stdout = WORK["python"]
         for way in WAYS:
-            self.mine(block, way, lambda way=way: self.sidecar.code(way, "python", code, stdout), **how)
+            self.mine(block, way, way, lambda sidecar, way=way: sidecar.code(way, "python", code, stdout), **how)
         self.spawning(block, "python", **how)
 
 

@@ -96,7 +96,7 @@ GLOBS = {
 def make_rows(options, tree):
     """The rows, what is missing, and how much each row found."""
     ours, rows, missing, found = Ours(options.program, tree), [], [], {}
-    meters = {True: Tree(ours.client.pid), False: Others(without=ours.client.pid)}
+    meters = {True: Tree(ours.client.pid), False: Others(without=[ours.client.pid])}
     rg, fd = shutil.which("rg", path=PATH), shutil.which("fdfind", path=PATH) or shutil.which("fd", path=PATH)
     missing += [name for name, there in (("ripgrep (rg)", rg), ("fd (fdfind)", fd)) if not there]
 

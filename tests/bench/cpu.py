@@ -11,8 +11,9 @@ import time
 import leftovers
 
 TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
-QUIET_S, QUIET_MS = 0.04, 0.4  # nothing is being made or taken apart any more: so little in that time
-LONGEST_S = 10.0
+QUIET_S, QUIET_MS = 0.04, 8  # nothing is made or taken apart any more: so little in that time; boxes without cgroups poll
+LONGEST_S = 5.0
+AGAIN = 50
 
 
 def _ran_ms(pid):
@@ -35,7 +36,20 @@ class Meter:
     error_ms = 0.0
 
     def ms(self):
+        """Read again when somebody was reaped meanwhile, whose time would be in it twice, or not at all."""
+        for _ in range(AGAIN):
+            there = self.processes()
+            found = self.sum(there)
+            if self.processes() == there:
+                break
+        return found
+
+    def processes(self):
+        """{pid: start time}"""
         raise NotImplementedError
+
+    def sum(self, there):
+        return sum(map(_ran_ms, there))
 
     def settle(self):
         """Waits for what calls left to do: boxes to be taken apart, others to be made ahead. It is theirs."""
@@ -57,25 +71,27 @@ class Tree(Meter):
     def __init__(self, pid):
         self.pid = pid
 
-    def ms(self):
-        return sum(map(_ran_ms, leftovers.descendants(self.pid)))
+    def processes(self):
+        return leftovers.descendants(self.pid)
 
 
 class Others(Meter):
-    """All that this process started, and what those left behind (it is their subreaper), but a sidecar."""
+    """All that this process started, and what those left behind (it is their subreaper), but some, which have a meter."""
 
     def __init__(self, without):
         self.without = without
         leftovers.become_subreaper()
 
-    def ms(self):
-        sidecar = leftovers.descendants(self.without)
+    def processes(self):
         mine = leftovers.descendants(os.getpid())
         for pid in mine:
             self._reap(pid)
+        left_out = {os.getpid()}.union(*map(leftovers.descendants, self.without))
+        return {pid: start for pid, start in mine.items() if pid not in left_out}
+
+    def sum(self, there):
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        living = sum(_ran_ms(pid) for pid in mine if pid not in sidecar and pid != os.getpid())
-        return living + (ended.ru_utime + ended.ru_stime) * 1000
+        return super().sum(there) + (ended.ru_utime + ended.ru_stime) * 1000
 
     @staticmethod
     def _reap(pid):

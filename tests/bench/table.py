@@ -113,12 +113,12 @@ def failed(lines):
 
 
 def print_table(lines, missing):
-    print(f"{'what':24} {'how':26} {'calls':>6} {'failed':>6} {'min ms':>8} {'p50 ms':>8} {'p90 ms':>8} {'p99 ms':>8} {'cpu ms':>8} {'ours / this':>12}")
+    print(f"{'what':24} {'how':29} {'calls':>6} {'failed':>6} {'min ms':>8} {'p50 ms':>8} {'p90 ms':>8} {'p99 ms':>8} {'cpu ms':>8} {'ours / this':>12}")
     last = None
     for line in lines:
         print() if last not in (None, line["block"]) else None
         last = line["block"]
-        print(f"{line['block']:24} {line['row']:26} {line['n']:6} {line['failures']:6}" + figures(line))
+        print(f"{line['block']:24} {line['row']:29} {line['n']:6} {line['failures']:6}" + figures(line))
     print(f"\nnot here, so not measured: {', '.join(missing)}" if missing else "\nall rivals were here")
 
 

@@ -86,7 +86,7 @@ def test_a_rival_that_never_works_is_left_at_that(argv, why):
 
 
 def test_processor_time_of_what_ended_and_of_what_lives():
-    others = Others(without=0)
+    others = Others(without=[])
     before = others.ms()
     [call] = Spawns([sys.executable, "-c", BURN], b"").fly(calls=1)
     assert call.why is None and others.ms() - before >= 195
