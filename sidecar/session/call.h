@@ -187,6 +187,7 @@ int ks_call_new_cell(struct ks_kernel *kernel, const struct ks_run_params *param
 		     const struct ks_call_ops *ops, void *arg, struct ks_call **ret, struct ks_error *err);
 #define KS_CELL_FDS 4 /* stdout, stderr, code, and stdin or -1 */
 int ks_call_connect_input(struct ks_call *call, int *ret_theirs, struct ks_error *err); /* -1 where it has none */
+void ks_call_feed(struct ks_call *call); /* writes what fits of the input that it has been given */
 /* The cell says that it is done. */
 void ks_call_cell_ended(struct ks_call *cell, int exit_code);
 /* Its process has ended. */

@@ -384,6 +384,12 @@ static void on_input(uv_poll_t *poll, int status, int events)
 	write_input(call);
 }
 
+void ks_call_feed(struct ks_call *call)
+{
+	if (call->in.fd >= 0)
+		write_input(call);
+}
+
 int ks_call_stdin(struct ks_call *call, const void *data, size_t len, bool eof, struct ks_error *err)
 {
 	if (!call->params->interactive)

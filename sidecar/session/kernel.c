@@ -180,6 +180,8 @@ int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 		return ks_kernel_fail_dead(kernel, err);
 	cell->number = ++kernel->cells;
 	int rc = ks_call_connect_input(cell, &fds[3], err);
+	if (rc == 0)
+		ks_call_feed(cell); /* what was given already is there when it begins */
 	const bool same = rc == 0 && take_same(kernel, cell);
 	if (rc == 0 && !same)
 		rc = take_next(kernel, cell, fds, err);
