@@ -120,6 +120,7 @@ class Bench:
     def cells(self):
         """A cell of a kernel that is there."""
         block, python = "kernel cell", CELLS["python"]
+        self.mine(block, "ping, no cell", "kernels", lambda sidecar: sidecar.ping())
         self.mine(block, "python, no files", "kernels", lambda sidecar: sidecar.cell_without_files("python", python))
         for language, code in CELLS.items():
             if self.there({"python": "python3"}.get(language, language)):

@@ -90,6 +90,10 @@ class Sidecar:
         params = {"kernelId": opened["kernelId"], "code": code}
         return Requests(self.client, "kernel/run", params, exitCode=0, cellStatus="ok", **wanted)
 
+    def ping(self):
+        """What a request and its reply cost by themselves, on both sides."""
+        return Requests(self.client, "ping", {})
+
     def shell(self):
         return self._in_shell(self.client.call("shell/open", {"sessionId": self.session("template")}))
 

@@ -320,8 +320,7 @@ function tellTheEnd(shown) {
 	const value = function (event, ...more) {
 		const listened = Reflect.apply(emit, this, [event, ...more]);
 		const status = process.exitCode ?? 0;
-		if (event === "exit" && this === process && !shown.uncaught && Number.isInteger(status) &&
-				channel.socket === identity(channel.fd) && endsQuietly()) {
+		if (event === "exit" && this === process && !shown.uncaught && Number.isInteger(status) && usable() && endsQuietly()) {
 			channel.id++;
 			write(STATE, packed([["exit", String(status & 255)]]));
 		}
