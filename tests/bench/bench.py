@@ -56,6 +56,7 @@ class Bench:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # three a process in a burst
         self.program, self.stack = options.program, stack
         self.others = cpu.Others(without=[sidecar.client.pid for sidecar in self.sidecars.values()])
+        self.ending = cpu.Others(self.others.without, whole=False)  # of what kills its box when it ends
         self.rows, self.missing = [], []
         self.crun = rivals.Crun(scratch)
         self.kern = self.find("kern-sandbox", lambda: rivals.Kern(options.kern_sandbox, scratch, stack))
@@ -91,8 +92,8 @@ class Bench:
         sidecar = self.sidecars[way]
         self.rows.append(Row(block, f"kern-sidecar {name}", lambda: make(sidecar), sidecar.meter, ours=True, **how))
 
-    def bridge(self, block, make):
-        self.rows.append(Row(block, "kern-sidecar bridge", lambda: make((self.program, "shell", "--bridge")), self.others, ours=True))
+    def bridge(self, block, make, meter):
+        self.rows.append(Row(block, "kern-sidecar bridge", lambda: make((self.program, "shell", "--bridge")), meter, ours=True))
 
     def other(self, block, name, make, **how):
         self.rows.append(Row(block, name, make, self.others, **how))
@@ -137,11 +138,11 @@ class Bench:
         """A round trip of a shell that is there, and the first one of a new shell."""
         block = "shell command"
         self.mine(block, "shell", "kernels", lambda sidecar: sidecar.shell())
-        self.bridge(block, lambda argv: rivals.shell(argv, self.stack))
+        self.bridge(block, lambda argv: rivals.shell(argv, self.stack), self.others)
         self.other(block, "bare", lambda: rivals.shell(("bash",), self.stack))
         block = "a shell's first"
         self.mine(block, "shell", "kernels", lambda sidecar: sidecar.first_of_shell())
-        self.bridge(block, rivals.first_of_shell)
+        self.bridge(block, rivals.first_of_shell, self.ending)
         self.other(block, "bare", lambda: rivals.first_of_shell(("bash",)))
 
     def many(self, block, **how):

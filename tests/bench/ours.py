@@ -5,7 +5,7 @@ import statistics
 import time
 
 import leftovers
-from cpu import Tree
+from cpu import Group, Tree
 from flight import Flight, Function
 from kern_client import Client
 
@@ -54,11 +54,15 @@ class Requests(Flight):
 class Sidecar:
     """One for all rows; `threaded=False` keeps Python's thread switches out of the figures."""
 
+    made = 0
+
     def __init__(self, program, args=()):
-        self.program = program
-        self.client = Client(program, args=("--stdio", *args), threaded=False)
+        Sidecar.made += 1
+        self.group = Group.make(f"kern-bench-{os.getpid()}-{Sidecar.made}")
+        command = program, ("--stdio", *args)
+        self.client = Client(*(self.group.command(*command) if self.group else command), threaded=False)
         self.client.initialize()
-        self.meter = Tree(self.client.pid)
+        self.meter = self.group or Tree(self.client.pid)
         self.sessions = {}
 
     def session(self, way, **params):
@@ -116,7 +120,9 @@ class Sidecar:
         return Function(first)
 
     def close(self):
-        return self.client.close()
+        self.client.close()
+        if self.group:
+            self.group.remove()
 
 
 def timings(program):

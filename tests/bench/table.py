@@ -68,6 +68,7 @@ class Row:
             line["reason"] = self.why
         if self.calls and self.meter:
             line["cpuMs"] = max(0.0, self.cpu_ms) / self.calls
+            line["cpuWhole"] = self.meter.whole
             line["cpuErrorMs"] = self.meter.error_ms * math.sqrt(self.slices) / self.calls
         found = sorted(self.took)
         if found:
@@ -126,7 +127,8 @@ def figures(line):
     if not line["n"]:
         return f" {line.get('reason', 'no calls')[:100]}"
     text = "".join(f" {line[name]:8.2f}" for name in ("min", "p50", "p90", "p99"))
-    text += f" {line['cpuMs']:8.2f}" if "cpuMs" in line else f" {'-':>8}"
+    cost = f"{'' if line['cpuWhole'] else '>'}{line['cpuMs']:.2f}" if "cpuMs" in line else "-"
+    text += f" {cost:>8}"
     text += f" {line['oursIs']:11.2f}x" if "oursIs" in line else ""
     if "all" in line:
         text += f"  all in {line['all']:.0f} ms"

@@ -11,14 +11,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(TOP, "tests/client")]
 
-from cpu import Others, Tree  # noqa: E402
+from cpu import Group, Meter, Others, Tree  # noqa: E402
 from flight import Function  # noqa: E402
 from rivals import Docker, Lines, Spawns  # noqa: E402
 import rivals  # noqa: E402
 from table import Row, failed, lines_of  # noqa: E402
 
 BURN = "import time\nwhile time.process_time() < 0.2: pass"
-FIGURES = {"min", "p50", "p90", "p99", "cpuMs", "cpuErrorMs", "oursIs"}
+FIGURES = {"min", "p50", "p90", "p99", "cpuMs", "cpuWhole", "cpuErrorMs", "oursIs"}
 
 
 def bench(*args):
@@ -49,13 +49,9 @@ def test_a_run_has_the_cells_and_the_bare_ones():
     assert all(row["n"] == 1 and row["cpuMs"] >= 0 for (_, name), row in rows.items() if "kern-sidecar" in name or "bare" in name)
 
 
-class NoMeter:
-    error_ms = 0
-
+class NoMeter(Meter):
     def ms(self):
         return 0
-
-    settle = ms
 
 
 def test_what_fails_is_counted_and_the_first_reason_kept():
@@ -95,6 +91,20 @@ def test_processor_time_of_what_ended_and_of_what_lives():
     assert Tree(lives.process.pid).ms() >= 195 and others.ms() - before >= 390
     lives.close()
     assert others.ms() - before >= 390
+
+
+def test_a_cgroup_counts_what_nobody_reaps():
+    group = Group.make(f"kern-bench-test-{os.getpid()}")
+    if not group:
+        pytest.skip("no cgroup of cpuacct can be made here")
+    lost = f"import signal, subprocess, sys\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nsubprocess.call([sys.executable, '-c', {BURN!r}])"
+    program, args = group.command(sys.executable, ("-c", lost))
+    try:
+        assert subprocess.run([program, *args], check=False, timeout=60).returncode == 0
+        assert group.ms() >= 195
+    finally:
+        group.remove()
+    assert not os.path.exists(group.path)
 
 
 def test_docker_runs_images_that_are_here(tmp_path, monkeypatch):
