@@ -320,11 +320,23 @@ static void fill_report(struct ks_msg *msg, int status, int64_t begin)
 	exit->alone = waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD;
 }
 
-/* With a memory cgroup we only wait; without one, look every 10 ms. */
+/* Is it above its cap? */
+static bool look_at_memory(struct timespec *ret_pause)
+{
+	static long cpus; /* to ask costs as much as the look */
+	const uint64_t max = command.head.memory_bytes, bytes = ks_box_memory(max);
+
+	if (cpus == 0)
+		cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	ret_pause->tv_nsec = 1000000L * (long)ks_box_memory_pause_ms(bytes, max, cpus > 0 ? (unsigned)cpus : 1);
+	return bytes > max;
+}
+
+/* With a memory cgroup we only wait; without one, look again and again. */
 static int wait_for_main(pid_t pid, bool *ret_oom)
 {
 	const bool poll_memory = command.head.flags & KS_CLAIM_POLL_MEMORY;
-	const struct timespec interval = { .tv_nsec = 10000000 };
+	struct timespec pause = { .tv_nsec = 10000000 };
 	int status = 0;
 	sigset_t child;
 
@@ -340,8 +352,7 @@ static int wait_for_main(pid_t pid, bool *ret_oom)
 			continue;
 		if (got < 0 && errno != EINTR)
 			return status; /* cannot be: the main process is our child */
-		if (poll_memory && sigtimedwait(&child, NULL, &interval) < 0 && errno == EAGAIN &&
-		    ks_box_memory(command.head.memory_bytes) > command.head.memory_bytes) {
+		if (poll_memory && sigtimedwait(&child, NULL, &pause) < 0 && errno == EAGAIN && look_at_memory(&pause)) {
 			*ret_oom = true;
 			(void)kill(-1, SIGKILL); /* everything in this pid namespace but us */
 		}

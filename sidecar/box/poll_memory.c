@@ -12,6 +12,10 @@
 
 #include "plan.h"
 
+#define PAUSE_MIN_MS 10
+#define PAUSE_MAX_MS 100
+#define TAKEN_PER_MS ((uint64_t)4 << 20)
+
 static ssize_t read_proc(const char *pid, const char *file, char *text, size_t size)
 {
 	char path[64];
@@ -59,7 +63,6 @@ static uint64_t processes(uint64_t (*measure)(const char *pid, uint64_t resident
 	return sum;
 }
 
-
 static uint64_t resident_bytes(const char *pid, uint64_t resident)
 {
 	(void)pid;
@@ -89,4 +92,11 @@ uint64_t ks_box_memory(uint64_t enough)
 	uint64_t files = tmpfs_bytes(), bound = processes(resident_bytes) + files;
 
 	return bound <= enough ? bound : processes(exact_bytes) + files;
+}
+
+unsigned ks_box_memory_pause_ms(uint64_t bytes, uint64_t max, unsigned cpus)
+{
+	const uint64_t lasts_ms = bytes < max ? (max - bytes) / TAKEN_PER_MS / (cpus > 0 ? cpus : 1) : 0;
+
+	return lasts_ms < PAUSE_MIN_MS ? PAUSE_MIN_MS : lasts_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS : (unsigned)lasts_ms;
 }

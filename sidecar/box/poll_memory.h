@@ -7,3 +7,5 @@
 /* Bytes of anonymous and shared memory, shared pages counted once over all processes, plus what lies in the box's tmpfs mounts.
  * An upper bound does (pages shared by processes counted for each) while it is not above `enough`: that one costs a twentieth. */
 uint64_t ks_box_memory(uint64_t enough);
+/* Milliseconds until the next look, 10 to 100: what is left below the cap, taken by `cpus` at 4 MiB a millisecond each, lasts longer. */
+unsigned ks_box_memory_pause_ms(uint64_t bytes, uint64_t max, unsigned cpus);

@@ -157,10 +157,30 @@ static void test_box_memory(void **state)
 	assert_int_equal(rc, 0);
 }
 
+static void test_pause(void **state)
+{
+	(void)state;
+	const uint64_t max = 512 * MIB;
+	const struct {
+		uint64_t bytes;
+		unsigned cpus, ms;
+	} cases[] = {
+		{ 0, 1, 100 },		   { 0, 2, 64 },	      { 0, 4, 32 },	      { 0, 64, 10 },
+		{ max - 400 * MIB, 1, 100 }, { max - 396 * MIB, 1, 99 }, { max - 44 * MIB, 1, 11 }, { max - 40 * MIB, 1, 10 },
+		{ max - 4 * MIB, 1, 10 },  { max, 1, 10 },	      { max + MIB, 1, 10 },   { UINT64_MAX, 1, 10 },
+		{ 0, 0, 100 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(ks_box_memory_pause_ms(cases[i].bytes, max, cases[i].cpus), cases[i].ms);
+	assert_int_equal(ks_box_memory_pause_ms(0, UINT64_MAX, 1), 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_box_memory),
+		cmocka_unit_test(test_pause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
