@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-RUNNER = HERE / "run" / "runner.py"
+RUNNER = HERE / "run" / "start.py"
 PACKAGES = HERE.parents[1] / "build" / "python-packages"  # made by tests/packages-python.sh
 DISPLAY, UPDATE, CLEAR, ERROR, VALUE, STATE = 1, 2, 3, 4, 5, 6
 HEADER = struct.Struct("<4sBBHIIII")

@@ -1,4 +1,4 @@
-/* python: starts the interpreter on our runner (run/runner.py), which makes the caller's file the real __main__. No -I
+/* python: starts the interpreter on our runner (run/start.py), which makes the caller's file the real __main__. No -I
  * and no -E: every PYTHON* variable of the request works as in plain python. The runner survives whatever is
  * importable, because it imports nothing but what is built into the interpreter. */
 #include "../common.h"
@@ -9,8 +9,8 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 
 	(void)self;
 	if (!run->runner_dir)
-		return host->fail(host, NULL, "the run directory with runner.py is missing");
-	if (snprintf(runner, sizeof(runner), "%s/runner.py", run->runner_dir) >= (int)sizeof(runner))
+		return host->fail(host, NULL, "the run directory with start.py is missing");
+	if (snprintf(runner, sizeof(runner), "%s/start.py", run->runner_dir) >= (int)sizeof(runner))
 		return host->fail(host, NULL, "the path of the runner is too long");
 	(void)snprintf(fd, sizeof(fd), "%d", run->result_fd);
 	const int kernel = (run->flags & KERN_RUN_KERNEL) != 0, park = (run->flags & KERN_RUN_PARK) != 0;

@@ -244,14 +244,14 @@ static void test_prepare_languages(void **state)
 	run.args = args;
 	run.arg_count = 2;
 	assert_int_equal(ks_plugin_prepare(ks_plugins_find_language(plugins, "python"), &run, &p, &err), 0);
-	assert_prepared(&p, "/usr/bin/x /run/kern/x/runner.py 3 /run/code/main.py /run/code/main.py -x b",
+	assert_prepared(&p, "/usr/bin/x /run/kern/x/start.py 3 /run/code/main.py /run/code/main.py -x b",
 			"PYTHONUTF8=1", "main.py", "print(1)\n");
 	ks_prepared_free(&p);
 	run.filename = "src/a.py";
 	run.first_line = 3;
 	run.result_fd = -1;
 	assert_int_equal(ks_plugin_prepare(ks_plugins_find_language(plugins, "python"), &run, &p, &err), 0);
-	assert_prepared(&p, "/usr/bin/x /run/kern/x/runner.py -1 src/a.py /run/code/main.py -x b", "PYTHONUTF8=1",
+	assert_prepared(&p, "/usr/bin/x /run/kern/x/start.py -1 src/a.py /run/code/main.py -x b", "PYTHONUTF8=1",
 			"main.py", "\n\nprint(1)\n");
 	ks_prepared_free(&p);
 	run.filename = "src/a.mjs";
@@ -276,7 +276,7 @@ static void test_prepare_languages(void **state)
 	run.runner_dir = NULL;
 	assert_int_equal(ks_plugin_prepare(ks_plugins_find_language(plugins, "python"), &run, &p, &err), -1);
 	assert_int_equal(err.reason, KS_E_PLUGIN_ERROR);
-	assert_string_equal(err.text, "plugin python: the run directory with runner.py is missing");
+	assert_string_equal(err.text, "plugin python: the run directory with start.py is missing");
 	ks_plugins_free(plugins);
 }
 

@@ -1,19 +1,17 @@
-# runner.py RESULT_FD NAME FILE ARGS...: runs FILE as the real __main__, shown as NAME, and sends its value and errors.
-# runner.py RESULT_FD: a kernel (kernel.py).
-# runner.py RESULT_FD park MODULES...: boots, imports these, and waits for the words above, which come over the channel with FILE itself.
+# start.py RESULT_FD NAME FILE ARGS...: runs FILE as the real __main__, shown as NAME, and sends its value and errors.
+# start.py RESULT_FD: a kernel (kernel.py).
+# start.py RESULT_FD park MODULES...: boots, imports these, and waits for the words above, which come over the channel with FILE itself.
 #
-# This file is compiled at each start and shares its interpreter with the caller's code, so it is short, imports only
+# This file may be compiled at each start and shares its interpreter with the caller's code, so it is short, imports only
 # what is built into every interpreter (a json.py in the workspace cannot get in the way), and keeps what is needed less
 # often in the other files. README.md has the rules that it follows.
-plain = dict(globals())  # first: just what `python FILE` finds in its namespace, whatever the version
+import sys
+import _ast
+import _thread
+import builtins
+import posix
+from __main__ import HERE, code_of, plain
 
-import sys  # noqa: E402
-import _ast  # noqa: E402
-import _thread  # noqa: E402
-import builtins  # noqa: E402
-import posix  # noqa: E402
-
-HERE = __file__.rpartition("/")[0] + "/"
 DISPLAY, UPDATE, CLEAR, ERROR, VALUE, STATE = 1, 2, 3, 4, 5, 6
 HEADER, PIECE, NO_ACK = 24, 65536, 1
 sources = {}  # the code, by the name that it is compiled under; of a kernel that of its newest cells
@@ -118,8 +116,7 @@ def part(name):
     module = sys.modules.get("_kern_" + name)
     if module is None:
         module = type(sys)("_kern_" + name)
-        with open(HERE + name + ".py", "rb") as file:
-            exec(compile(file.read(), HERE + name + ".py", "exec", 0, True), module.__dict__)
+        exec(code_of(name), module.__dict__)
         sys.modules[module.__name__] = module
     return module
 
