@@ -59,8 +59,9 @@ static const char *const programs[] = { "node", "nodejs", NULL };
 static const char *const aliases[] = { "javascript", "js", NULL };
 static const char *const typescript_aliases[] = { "ts", NULL };
 /* Its own, those of its libraries, the locale's, the loader's, the clock, and those about colours, which a stream remembers. */
-static const char *const boot_env[] = { "NODE_*", "NODE", "UV_*", "SSL_*", "OPENSSL_*", "ICU_*", "LANG", "LANGUAGE", "LC_*", "LD_*", "KERN_*",
-					"MALLOC_*", "GLIBC_TUNABLES", "TZ*", "HOME", "NO_COLOR", "FORCE_COLOR", "TERM", "COLORTERM", NULL };
+static const char *const boot_env[] = { "NODE_*",      "NODE", "UV_*",	    "SSL_*",	"OPENSSL_*",	  "ICU_*", "LANG", "LANGUAGE",
+					"LC_*",	       "LD_*", "KERN_*",    "MALLOC_*", "GLIBC_TUNABLES", "TZ*",   "HOME", "NO_COLOR",
+					"FORCE_COLOR", "TERM", "COLORTERM", NULL };
 static const struct kern_language node = {
 	.size = sizeof(node),
 	/* a cell is taken apart by the parser */

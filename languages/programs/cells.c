@@ -5,9 +5,9 @@
  *         <-- frames, numbered anew; states --------------               <-- words; frames, on 250 ------
  *
  * The interpreter is told paths, /proc/PID/fd/N, that it can open. Words are lines on 251: "cell NUMBER STDIN STDOUT STDERR CODE NAME" to
- * it, where a stdin of - is none; "ready", "begin", "pause" and "done STATUS [EXIT]" from it. Between "begin" and "pause" an interrupt reaches its process
- * group, one; at other times it waits for the next "begin" of the cell. "pause" is answered on 250, by an ack of frame 0 whose
- * offset counts the interrupts since "begin": so it can wait for one that is still on its way, and none hits it when it is not
+ * it, where a stdin of - is none; "ready", "begin", "pause" and "done STATUS [EXIT]" from it. Between "begin" and "pause" an interrupt
+ * reaches its process group, one; at other times it waits for the next "begin" of the cell. "pause" is answered on 250, by an ack of frame
+ * 0 whose offset counts the interrupts since "begin": so it can wait for one that is still on its way, and none hits it when it is not
  * prepared, nor a later cell. Other signals are passed on to the interpreter and to what the cell has started in its process group, not to
  * what earlier ones have left there. It ends as the interpreter has ended.
  *
@@ -193,8 +193,8 @@ static bool is_plain(void)
 	return strlen(text) == (size_t)n && comsub_all_plain(text);
 }
 
-/* bash 5.2 ends, or damages its own memory, when what it sources is wrong within "$(" (parse.y): such a cell ends in a child of it, with the
- * same words. Only bash can tell, so one that is not plain is first read by another bash, which runs nothing. */
+/* bash 5.2 ends, or damages its own memory, when what it sources is wrong within "$(" (parse.y): such a cell ends in a child of it, with
+ * the same words. Only bash can tell, so one that is not plain is first read by another bash, which runs nothing. */
 static bool must_be_apart(void)
 {
 	int status = 0;
@@ -233,8 +233,8 @@ static size_t shell_lines(const char *name, char *line, size_t size)
 		cells.link[0] = '\0';
 	const bool apart = must_be_apart();
 	return (size_t)snprintf(line, size,
-				"\\__kern_begin %u\n%s\\%s '%s'%s <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n\\__kern_end \"$?\"\n", cells.cell,
-				apart ? "(" : "", cells.source, cells.link[0] ? cells.link : code, apart ? ")" : "");
+				"\\__kern_begin %u\n%s\\%s '%s'%s <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n\\__kern_end \"$?\"\n",
+				cells.cell, apart ? "(" : "", cells.source, cells.link[0] ? cells.link : code, apart ? ")" : "");
 }
 
 /* stdout and stderr, unless they are those of the last cell; the code; perhaps stdin. */
@@ -484,7 +484,9 @@ int main(int argc, char **argv)
 	if (fcntl(cells.host, F_SETFD, FD_CLOEXEC) < 0)
 		die("the result channel");
 	start(argv + 2);
-	struct pollfd polls[] = { { cells.results, POLLIN, 0 }, { cells.from, POLLIN, 0 }, { cells.signals, POLLIN, 0 }, { cells.host, POLLIN, 0 } };
+	struct pollfd polls[] = {
+		{ cells.results, POLLIN, 0 }, { cells.from, POLLIN, 0 }, { cells.signals, POLLIN, 0 }, { cells.host, POLLIN, 0 }
+	};
 	for (;;) {
 		if (poll(polls, 4, -1) < 0 && errno != EINTR)
 			die("poll");

@@ -1,7 +1,7 @@
-/* comsub.h: is each "$(", "<(" and ">(" of a bash text well-formed for certain? That is known of plain ones: commands of ordinary words, quotes,
- * variables and redirections on one line, joined by | || && and ;. Each is looked at by itself, whatever stands around it: where bash sees
- * none, as in a comment, nothing is lost. Functions get a place in a text that ends with a NUL, and return the one behind what they know, or
- * NULL when they do not know. */
+/* comsub.h: is each "$(", "<(" and ">(" of a bash text well-formed for certain? That is known of plain ones: commands of ordinary words,
+ * quotes, variables and redirections on one line, joined by | || && and ;. Each is looked at by itself, whatever stands around it: where
+ * bash sees none, as in a comment, nothing is lost. Functions get a place in a text that ends with a NUL, and return the one behind what
+ * they know, or NULL when they do not know. */
 #pragma once
 
 #include <stdbool.h>
@@ -83,8 +83,8 @@ static inline const char *comsub_redirection(const char *p, int depth)
 /* Words that are syntax where a command begins. */
 static inline bool comsub_reserved(const char *p, size_t len)
 {
-	static const char *const words[] = { "if",    "then",   "else", "elif",	   "fi",   "case",   "esac", "for", "select", "while", "until",
-					     "do",    "done",	"in",	"function", "time", "coproc", "{",    "}",   "!",      "[[",    "]]" };
+	static const char *const words[] = { "if", "then", "else", "elif",     "fi",   "case",	 "esac", "for", "select", "while", "until",
+					     "do", "done", "in",   "function", "time", "coproc", "{",	 "}",	"!",	  "[[",	   "]]" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strlen(words[i]) == len && memcmp(words[i], p, len) == 0)

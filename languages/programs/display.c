@@ -160,7 +160,8 @@ static size_t utf8_length(const uint8_t *p, size_t left)
 	for (size_t i = 1; i < n; i++)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+	    (p[0] == 0xf4 && p[1] > 0x8f))
 		return 0;
 	return n;
 }
@@ -219,7 +220,8 @@ static uint32_t number_of(const char *name, uint32_t absent)
 /* Several may show at the same time: who holds the lock sends and waits for its answer. The file has the last number. */
 static struct channel open_channel(void)
 {
-	struct channel channel = { .fd = (int)(number_of("KERN_RESULT_FD", UINT32_MAX) & 0x7fffffff), .call = number_of("KERN_RESULT_CALL", 0) };
+	struct channel channel = { .fd = (int)(number_of("KERN_RESULT_FD", UINT32_MAX) & 0x7fffffff),
+				   .call = number_of("KERN_RESULT_CALL", 0) };
 	const char *path = getenv("KERN_RESULT_LOCK");
 	struct stat st;
 	uint8_t last[4] = { 0 };
@@ -303,7 +305,8 @@ static void report_failed(char **words)
 
 	(void)snprintf(message, sizeof(message), "exit status %.20s: %.*s", words[0], source_max, words[4]);
 	/* the NULs between the fields are part of it */
-	int len = snprintf(frame, sizeof(frame), "%.9s%c0%c%.1024s%c%.1024s%c%.*s", words[1], 0, 0, words[2], 0, words[3], 0, source_max, words[4]);
+	int len = snprintf(frame, sizeof(frame), "%.9s%c0%c%.1024s%c%.1024s%c%.*s", words[1], 0, 0, words[2], 0, words[3], 0, source_max,
+			   words[4]);
 	size_t at = add_part(payload, "name", "CommandFailed", strlen("CommandFailed"));
 	at += add_part(payload + at, "message", message, strlen(message));
 	at += add_part(payload + at, "phase", "run", strlen("run"));

@@ -8,11 +8,11 @@
 #define R8(c) c, c, c, c, c, c, c, c
 #define R16(c) R8(c), R8(c)
 const uint8_t ks_utf8_class[256] = {
-	R16(0), R16(0), R16(0), R16(0), R16(0), R16(0), R16(0), R16(0),					  /* 00..7F */
-	R16(1), R16(2), R16(3), R16(3),									  /* 80..BF */
-	11,	11,	4,	4,	4,	4,	4,	4,	R8(4),	R16(4),			  /* C0..DF */
-	5,	6,	6,	6,	6,	6,	6,	6,	6,	6,	6, 6, 6, 7, 6, 6, /* E0..EF */
-	8,	9,	9,	9,	10,	11,	11,	11,	R8(11),				  /* F0..FF */
+	R16(0), R16(0), R16(0), R16(0), R16(0), R16(0), R16(0), R16(0), /* 00..7F */
+	R16(1), R16(2), R16(3), R16(3),                                 /* 80..BF */
+	11, 11, 4, 4, 4, 4, 4, 4, R8(4), R16(4),                        /* C0..DF */
+	5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 7, 6, 6,                 /* E0..EF */
+	8, 9, 9, 9, 10, 11, 11, 11, R8(11),                             /* F0..FF */
 };
 #undef R8
 #undef R16
@@ -38,7 +38,7 @@ unsigned ks_utf8_run(unsigned state, const void *data, size_t len)
 
 	for (size_t i = 0; i < len && state != KS_UTF8_BAD;) {
 		uint64_t eight;
-		if (state == KS_UTF8_OK && len - i >= sizeof(eight)) { /* most text is ASCII, and the output of a call may be 64 MiB of it */
+		if (state == KS_UTF8_OK && len - i >= sizeof(eight)) { /* most text is ASCII, perhaps 64 MiB of it */
 			memcpy(&eight, bytes + i, sizeof(eight));
 			if (!(eight & UINT64_C(0x8080808080808080))) {
 				i += sizeof(eight);

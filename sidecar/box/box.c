@@ -319,8 +319,9 @@ struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *l
 		free(box);
 		return NULL;
 	}
-	*box = (struct ks_box){ .engine = engine, .number = ++engine->last_number, .group = group->number, .ops = ops, .arg = arg, .sock = pair[0],
-				.listener = -1, .init_pidfd = -1, .main_pidfd = -1, .main_stat = -1, .escape.doomed = -1, .handles = 1 };
+	*box = (struct ks_box){ .engine = engine, .number = ++engine->last_number, .group = group->number, .ops = ops, .arg = arg,
+				.sock = pair[0], .listener = -1, .init_pidfd = -1, .main_pidfd = -1, .main_stat = -1,
+				.escape.doomed = -1, .handles = 1 };
 	struct ks_msg msg = { .op = KS_OP_BOX_MAKE, .group = group->number, .box = box->number };
 	fds[0] = pair[1];
 	bool prepared = prepare_leaf(box, limits, fds, &nfds, &msg.flags, err) == 0;
@@ -433,8 +434,8 @@ static bool read_process(struct ks_box *box, struct ks_box_end *ret, struct proc
 	ssize_t n = box->main_stat < 0 ? -1 : pread(box->main_stat, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	const char *rest = strrchr(text, ')');
-	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %ld %*d %*u %*u %ld", &ret_process->flags,
-			    &user, &kernel, &ret_process->threads, &pages) != 5)
+	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %ld %*d %*u %*u %ld",
+			    &ret_process->flags, &user, &kernel, &ret_process->threads, &pages) != 5)
 		return false;
 	ret->user_us = (int64_t)user * tick_us;
 	ret->system_us = (int64_t)kernel * tick_us;

@@ -50,7 +50,8 @@ bool ks_box_is_ready(const struct ks_box *box);
 /* Once. The descriptors stay the caller's. */
 int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct ks_error *err);
 /* Its main process has said that it ends now, with this status, and it is the only one: the box is killed, and `ended` called as if it had.
- * The kernel takes the memory of the process apart before it tells of its end. False, and nothing is done: somebody else is there, or may be. */
+ * The kernel takes the memory of the process apart before it tells of its end. False, and nothing is done: somebody else may be
+ * there. */
 bool ks_box_conclude(struct ks_box *box, int exit_code);
 /* Of the main process, as seen from here; -1: it has not started, or is gone. */
 int ks_box_main_pid(struct ks_box *box);

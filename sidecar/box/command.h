@@ -9,7 +9,8 @@ extern const char *const ks_command_steps[KS_COMMAND_STEPS];
 
 /* Waits for the claim. 0; 1 when the socket ended; -1 with err when the claim is not one. */
 int ks_command_claim(int sock, struct ks_error *err);
-/* Starts the command, says so on `sock`, and waits until the main process has ended: 0 with an EXITED or EXEC_FAILED message, or -1 with err: it never ran. */
+/* Starts the command, says so on `sock`, and waits until the main process has ended: 0 with an EXITED or EXEC_FAILED message, or -1 with
+ * err: it never ran. */
 int ks_command_run(int sock, struct ks_msg *ret_msg, struct ks_error *err);
 /* The profile that the command's exec takes on; "" none. */
 void ks_command_set_apparmor(const char *profile);

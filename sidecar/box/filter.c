@@ -161,8 +161,9 @@ static const struct sock_filter target_block[] = {
 	RETURN_ERRNO(EPERM),
 };
 /* setpriority(2), ioprio_set(2): which kind of target, and who */
-#define WHICH_BLOCK(process, user) \
-	{ LOAD_ARG(0), IF_EQ(user, 4, 0), IF_EQ(process, 0, 2), LOAD_ARG(1), IF_EQ(1, 1, 0), RETURN(SECCOMP_RET_ALLOW), RETURN_ERRNO(EPERM) }
+#define WHICH_BLOCK(process, user)                                                                    \
+	{ LOAD_ARG(0), IF_EQ(user, 4, 0), IF_EQ(process, 0, 2), LOAD_ARG(1), IF_EQ(1, 1, 0),          \
+	  RETURN(SECCOMP_RET_ALLOW), RETURN_ERRNO(EPERM) }
 static const struct sock_filter priority_block[] = WHICH_BLOCK(PRIO_PROCESS, PRIO_USER);
 static const struct sock_filter ioprio_block[] = WHICH_BLOCK(1, 3); /* IOPRIO_WHO_PROCESS, IOPRIO_WHO_USER of linux/ioprio.h */
 

@@ -83,7 +83,8 @@ struct ks_plan {
 /* `is_root`: the sidecar has real root's powers, so trees are cloned and pinned here; else the template reopens them by path. */
 void ks_plan_init(struct ks_plan *plan, bool is_root);
 void ks_plan_free(struct ks_plan *plan);
-/* The box's user (below KS_RANGE_COUNT) becomes `owner` outside, everything else lies in the unused high range (root), or is not mapped at all (user). */
+/* The box's user (below KS_RANGE_COUNT) becomes `owner` outside, everything else lies in the unused high range (root), or is not mapped at
+ * all (user). */
 void ks_plan_map_ids(struct ks_plan *plan, uid_t box_uid, gid_t box_gid, uid_t owner_uid, gid_t owner_gid);
 
 /* Each returns 0 or -1 with err (out of room, or the kernel's reason). Targets are absolute paths in the box. */

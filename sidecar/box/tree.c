@@ -111,7 +111,8 @@ static bool is_ours(const struct ks_plan_view *box, int dir)
 	if (!box)
 		return same_device(&st, ".");
 	for (uint32_t i = 0; i < box->head->step_count; i++)
-		if (box->steps[i].kind == KS_STEP_TMPFS && box->steps[i].flags & KS_STEP_BOX && same_device(&st, ks_plan_string(box, box->steps[i].target)))
+		if (box->steps[i].kind == KS_STEP_TMPFS && box->steps[i].flags & KS_STEP_BOX &&
+		    same_device(&st, ks_plan_string(box, box->steps[i].target)))
 			return true;
 	return false;
 }

@@ -91,7 +91,8 @@ void ks_report_figures(const struct ks_call *call, bool colour)
 		for (ssize_t some = 1; fd >= 0 && some > 0 && done < data->len; done += some > 0 ? (size_t)some : 0)
 			some = write(fd, data->data + done, data->len - done);
 		if (fd >= 0 && done == data->len)
-			(void)fprintf(stderr, "%sfigure: %s%s (%s, %zu bytes)\n", ks_green(colour), name, ks_plain(colour), data->mime, data->len);
+			(void)fprintf(stderr, "%sfigure: %s%s (%s, %zu bytes)\n", ks_green(colour), name, ks_plain(colour), data->mime,
+				      data->len);
 		else
 			(void)fprintf(stderr, "%sfigure: cannot be written to %s: %s%s\n", ks_yellow(colour), name, strerror(errno),
 				      ks_plain(colour));
@@ -133,12 +134,14 @@ void ks_report_end(const struct ks_call *call, bool private_workspace, bool colo
 		(void)fprintf(stderr, "%snote: --json would have kept the first %lld bytes of output only (--max-output-bytes)%s\n",
 			      ks_dim(colour), (long long)call->max_output_bytes, ks_plain(colour));
 	if (private_workspace && call->changes.count > 0)
-		(void)fprintf(stderr, "%snote: the files that it wrote are gone with its private workspace; keep them with --workspace DIR%s\n",
+		(void)fprintf(stderr,
+			      "%snote: the files that it wrote are gone with its private workspace; keep them with --workspace DIR%s\n",
 			      ks_dim(colour), ks_plain(colour));
 	if (o->fault != KS_FAULT_NONE)
 		tell_fault(o, colour);
 	else if (o->signal)
-		(void)fprintf(stderr, "%skern-sidecar: ended by SIG%s%s\n", ks_red(colour), ks_signal_name(o->signal, room), ks_plain(colour));
+		(void)fprintf(stderr, "%skern-sidecar: ended by SIG%s%s\n", ks_red(colour), ks_signal_name(o->signal, room),
+			      ks_plain(colour));
 }
 
 int ks_report_status(const struct ks_outcome *outcome)

@@ -293,8 +293,8 @@ static int start(struct visit *visit, bool is_argv, struct ks_error *err)
 {
 	struct ks_run_words *words = &visit->words;
 
-	if (ks_call_new(visit->local.core, NULL, &words->params, is_argv, words->code ? words->code : "", words->code_len, "", 0, &ops, visit,
-			&visit->call, err) < 0)
+	if (ks_call_new(visit->local.core, NULL, &words->params, is_argv, words->code ? words->code : "", words->code_len, "", 0, &ops,
+			visit, &visit->call, err) < 0)
 		return -1;
 	visit->call->results.event = on_event;
 	visit->call->results.event_arg = visit;
@@ -314,8 +314,8 @@ int ks_cli_call(int argc, char **argv, char *arguments, size_t arguments_len, co
 	struct ks_error err;
 
 	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-		(void)printf("%s\n\nflags:\n", strcmp(argv[0], "exec") == 0 ? "kern-sidecar exec [FLAGS] -- PROGRAM [ARGUMENTS]" :
-										"kern-sidecar run [FLAGS] FILE | - | -c CODE [-- ARGUMENTS]");
+		(void)printf("%s\n\nflags:\n", strcmp(argv[0], "exec") == 0 ? "kern-sidecar exec [FLAGS] -- PROGRAM [ARGUMENTS]"
+									    : "kern-sidecar run [FLAGS] FILE | - | -c CODE [-- ARGUMENTS]");
 		ks_cli_print_flags();
 		return fflush(stdout) != 0;
 	}

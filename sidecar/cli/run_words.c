@@ -40,9 +40,9 @@ const struct ks_field *ks_run_words_field(size_t i)
 
 static const char *language_of(const char *name)
 {
-	static const char *const known[][2] = { { ".py", "python" },	 { ".bash", "bash" }, { ".sh", "sh" },	      { ".js", "node" },
-						{ ".mjs", "node" },	 { ".cjs", "node" },  { ".ts", "typescript" }, { ".mts", "typescript" },
-						{ ".cts", "typescript" } };
+	static const char *const known[][2] = { { ".py", "python" },	 { ".bash", "bash" },	   { ".sh", "sh" },
+						{ ".js", "node" },	 { ".mjs", "node" },	   { ".cjs", "node" },
+						{ ".ts", "typescript" }, { ".mts", "typescript" }, { ".cts", "typescript" } };
 	const char *dot = strrchr(name, '.');
 
 	for (size_t i = 0; dot && i < KS_COUNT(known); i++)
@@ -108,7 +108,8 @@ static int take_program(struct ks_run_words *words, int argc, char **argv, int a
 	}
 	at++;
 	if (at < argc && strcmp(argv[at], "--") != 0)
-		return ks_fail(err, KS_E_UNKNOWN_OPTION, "unexpected %.100s: flags come before the program, its arguments behind --", argv[at]);
+		return ks_fail(err, KS_E_UNKNOWN_OPTION, "unexpected %.100s: flags come before the program, its arguments behind --",
+			       argv[at]);
 	words->params.language = words->language ? words->language : strdup(language_of(name));
 	words->language = words->params.language;
 	words->params.args = (struct ks_strings){ .items = argv + at + 1, .count = at + 1 < argc ? (size_t)(argc - at - 1) : 0 };

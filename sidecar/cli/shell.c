@@ -218,9 +218,11 @@ static int add_variable(const char *name, size_t name_len, const char *value, st
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
 
 	if (name_len == 0 || strspn(name, letters) < name_len || (name[0] >= '0' && name[0] <= '9'))
-		return ks_fail_at(err, KS_E_INVALID_VALUE, "/envFd", "%.*s is no name of a variable", (int)(name_len < 64 ? name_len : 64), name);
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/envFd", "%.*s is no name of a variable", (int)(name_len < 64 ? name_len : 64),
+				  name);
 	if (strchr(value, '\n'))
-		return ks_fail_at(err, KS_E_INVALID_VALUE, "/envFd", "the value of %.*s has a newline", (int)(name_len < 64 ? name_len : 64), name);
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/envFd", "the value of %.*s has a newline",
+				  (int)(name_len < 64 ? name_len : 64), name);
 	if (env->count == ENV_COUNT)
 		return ks_fail_at(err, KS_E_OUT_OF_RANGE, "/envFd", "more than %d variables", ENV_COUNT);
 	env->names[env->count] = strndup(name, name_len);

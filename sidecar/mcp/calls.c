@@ -209,8 +209,8 @@ void ks_mcp_call_begin(struct ks_mcp *mcp, const char *id, struct json_object *p
 	}
 	const struct ks_mcp_tool *tool = ks_mcp_tool_find(json_object_get_string(name));
 	if (!tool) {
-		ks_mcp_reply_error(mcp, id, -32602, "Unknown tool: there are run_code, write_file, read_file, list_files, edit_file, search_files",
-				   NULL);
+		ks_mcp_reply_error(mcp, id, -32602,
+				   "Unknown tool: there are run_code, write_file, read_file, list_files, edit_file, search_files", NULL);
 		return;
 	}
 	if (find(mcp, id)) {

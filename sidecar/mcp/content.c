@@ -136,7 +136,9 @@ static void copy(struct ks_buf *facts, struct json_object *result, const char *n
 
 bool ks_mcp_content_run(struct ks_mcp_call *call, struct json_object *result, struct ks_buf *blocks, struct ks_buf *facts)
 {
-	static const char *const told[] = { "exitCode", "signal", "success", "fault", "durationMs", "truncated", "cellStatus", "stateKept" };
+	static const char *const told[] = {
+		"exitCode", "signal", "success", "fault", "durationMs", "truncated", "cellStatus", "stateKept"
+	};
 	KS_AUTOBUF struct ks_buf text = { 0 };
 	struct json_object *rendered = member(result, "rendered"), *status = member(result, "cellStatus");
 	struct ks_blob *blob;
@@ -146,7 +148,8 @@ bool ks_mcp_content_run(struct ks_mcp_call *call, struct json_object *result, st
 
 	if (string)
 		ks_buf_add(&text, string, len);
-	else if (ks_blob_find(call->mcp->app->core->blobs, json_object_get_string(member(member(rendered, "blob"), "id")), &blob, &err) == 0)
+	else if (ks_blob_find(call->mcp->app->core->blobs, json_object_get_string(member(member(rendered, "blob"), "id")), &blob, &err) ==
+		 0)
 		ks_buf_add(&text, ks_blob_data(blob), ks_blob_size(blob));
 	if (call->mcp->config->notes)
 		add_notes(member(result, "runtimeNotes"), &text);

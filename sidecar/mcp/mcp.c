@@ -23,7 +23,8 @@
 static const char *const legacy[] = { "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05" };
 
 static const char instructions[] =
-	"Runs code in a local sandbox: every run_code call has a fresh box without network, as an ordinary user. Files in the workspace stay "
+	"Runs code in a local sandbox: every run_code call has a fresh box without network, as an ordinary user. Files in the workspace "
+	"stay "
 	"from call to call, processes and variables do not. Lines of tool results that begin with [ and a letter are the sandbox's own; "
 	"what the code printed never begins like that.";
 

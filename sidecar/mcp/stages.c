@@ -183,8 +183,9 @@ static void on_setup(void *arg, const struct ks_buf *json, const struct ks_error
 			make(mcp, KS_MCP_KERNEL);
 		advance_all(mcp);
 	} else {
-		ks_buf_str(&text, "[setup failed] nothing has run. The command of KERN_MCP_SETUP ended with an error; the next call tries it "
-				  "again.\n");
+		ks_buf_str(&text,
+			   "[setup failed] nothing has run. The command of KERN_MCP_SETUP ended with an error; the next call tries it "
+			   "again.\n");
 		add_stream(&text, result, "stdout");
 		add_stream(&text, result, "stderr");
 		fail_waiting(mcp, KS_MCP_SETUP, NULL, &text);

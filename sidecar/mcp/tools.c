@@ -11,13 +11,17 @@
 
 /* ---- arguments ---- */
 
-#define PATH(T) { KS_STRING("path", T, path), KS_MUST, .min = 1, .max = KS_PATH_BYTES, .text = "Relative to the workspace, or absolute as code sees it." }
+#define PATH(T)                                                                    \
+	{ KS_STRING("path", T, path), KS_MUST, .min = 1, .max = KS_PATH_BYTES,     \
+	  .text = "Relative to the workspace, or absolute as code sees it." }
 
 static const struct ks_field run_fields[] = {
-	{ KS_UTF8("code", struct ks_mcp_run, code), KS_MUST, .max = KS_CODE_BYTES, .text = "The program. The value of a last expression is shown, and so are figures." },
+	{ KS_UTF8("code", struct ks_mcp_run, code), KS_MUST, .max = KS_CODE_BYTES,
+	  .text = "The program. The value of a last expression is shown, and so are figures." },
 	{ KS_STRING("language", struct ks_mcp_run, language), .min = 1, .max = 32, .pattern = KS_P_LANGUAGE, .fallback = "\"python\"",
 	  .text = "python, bash, sh, node or typescript." },
-	{ KS_INT("timeout_s", struct ks_mcp_run, timeout_s), .min = 1, .max = 86400, .text = "Deadline in seconds; absent: the longest allowed." },
+	{ KS_INT("timeout_s", struct ks_mcp_run, timeout_s), .min = 1, .max = 86400,
+	  .text = "Deadline in seconds; absent: the longest allowed." },
 };
 static KS_TABLE(run_arguments, "run_code", run_fields, .size = sizeof(struct ks_mcp_run));
 
@@ -30,18 +34,21 @@ static KS_TABLE(write_arguments, "write_file", write_fields, .size = sizeof(stru
 static const struct ks_field read_fields[] = {
 	PATH(struct ks_mcp_read),
 	{ KS_INT("offset", struct ks_mcp_read, offset), .min = 1, .max = KS_EXACT, .fallback = "1", .text = "The first line, from 1." },
-	{ KS_INT("limit", struct ks_mcp_read, limit), .min = 1, .max = KS_MCP_LINES, .fallback = "2000", .text = "How many lines at most." },
+	{ KS_INT("limit", struct ks_mcp_read, limit), .min = 1, .max = KS_MCP_LINES, .fallback = "2000",
+	  .text = "How many lines at most." },
 };
 static KS_TABLE(read_arguments, "read_file", read_fields, .size = sizeof(struct ks_mcp_read));
 
 static const struct ks_field list_fields[] = {
-	{ KS_STRING("path", struct ks_mcp_list_files, path), .min = 1, .max = KS_PATH_BYTES, .fallback = "\".\"", .text = "A directory of the workspace." },
+	{ KS_STRING("path", struct ks_mcp_list_files, path), .min = 1, .max = KS_PATH_BYTES, .fallback = "\".\"",
+	  .text = "A directory of the workspace." },
 };
 static KS_TABLE(list_arguments, "list_files", list_fields, .size = sizeof(struct ks_mcp_list_files));
 
 static const struct ks_field edit_fields[] = {
 	PATH(struct ks_mcp_edit),
-	{ KS_UTF8("old_text", struct ks_mcp_edit, old_text), KS_MUST, .min = 1, .max = KS_TEXT_BYTES, .text = "Must be in the file exactly once, unless all is true." },
+	{ KS_UTF8("old_text", struct ks_mcp_edit, old_text), KS_MUST, .min = 1, .max = KS_TEXT_BYTES,
+	  .text = "Must be in the file exactly once, unless all is true." },
 	{ KS_UTF8("new_text", struct ks_mcp_edit, new_text), KS_MUST, .max = KS_TEXT_BYTES, .text = "What takes its place." },
 	{ KS_BOOL("all", struct ks_mcp_edit, all), .fallback = "false", .text = "Replace it everywhere." },
 };
@@ -49,7 +56,8 @@ static KS_TABLE(edit_arguments, "edit_file", edit_fields, .size = sizeof(struct 
 
 static const struct ks_field search_fields[] = {
 	{ KS_STRING("pattern", struct ks_mcp_search, pattern), KS_MUST, .min = 1, .max = 4096, .text = "The text to find." },
-	{ KS_STRING("path", struct ks_mcp_search, path), .min = 1, .max = KS_PATH_BYTES, .text = "Below this directory, or in this file; absent: the workspace." },
+	{ KS_STRING("path", struct ks_mcp_search, path), .min = 1, .max = KS_PATH_BYTES,
+	  .text = "Below this directory, or in this file; absent: the workspace." },
 	{ KS_STRING("glob", struct ks_mcp_search, glob), .min = 1, .max = 4096, .text = "Only in files whose name matches, such as *.py." },
 	{ KS_BOOL("regex", struct ks_mcp_search, regex), .fallback = "false", .text = "pattern is a Perl-compatible regular expression." },
 };
@@ -154,19 +162,49 @@ static const char *search_request(const struct ks_mcp_call *call, struct json_ob
 #define RUNS "{\"readOnlyHint\":false,\"destructiveHint\":true,\"idempotentHint\":false,\"openWorldHint\":false}"
 
 static const struct ks_mcp_tool tools[] = {
-	{ .name = "run_code", .title = "Run code", .arguments = &run_arguments, .annotations = RUNS, .runs = true, .request = run_request,
+	{ .name = "run_code",
+	  .title = "Run code",
+	  .arguments = &run_arguments,
+	  .annotations = RUNS,
+	  .runs = true,
+	  .request = run_request,
 	  .content = ks_mcp_content_run,
 	  .text = "Runs code in a local sandbox and returns what it prints, the value of its last expression, and figures as images." },
-	{ .name = "write_file", .title = "Write a file", .arguments = &write_arguments, .annotations = WRITES, .request = write_request,
-	  .content = ks_mcp_content_write, .text = "Writes a text file of the workspace, whole. Missing directories are made." },
-	{ .name = "read_file", .title = "Read a file", .arguments = &read_arguments, .annotations = READS, .request = read_request,
-	  .content = ks_mcp_content_read, .text = "Reads a text file of the workspace by lines, or shows an image." },
-	{ .name = "list_files", .title = "List files", .arguments = &list_arguments, .annotations = READS, .request = list_request,
-	  .content = ks_mcp_content_list, .text = "Lists a directory of the workspace. Directories end with a slash." },
-	{ .name = "edit_file", .title = "Edit a file", .arguments = &edit_arguments, .annotations = WRITES, .request = edit_request,
-	  .content = ks_mcp_content_edit, .text = "Replaces a piece of text in a file of the workspace." },
-	{ .name = "search_files", .title = "Search in files", .arguments = &search_arguments, .annotations = READS, .request = search_request,
-	  .content = ks_mcp_content_search, .text = "Finds lines in the files of the workspace. Files that .gitignore names are left out." },
+	{ .name = "write_file",
+	  .title = "Write a file",
+	  .arguments = &write_arguments,
+	  .annotations = WRITES,
+	  .request = write_request,
+	  .content = ks_mcp_content_write,
+	  .text = "Writes a text file of the workspace, whole. Missing directories are made." },
+	{ .name = "read_file",
+	  .title = "Read a file",
+	  .arguments = &read_arguments,
+	  .annotations = READS,
+	  .request = read_request,
+	  .content = ks_mcp_content_read,
+	  .text = "Reads a text file of the workspace by lines, or shows an image." },
+	{ .name = "list_files",
+	  .title = "List files",
+	  .arguments = &list_arguments,
+	  .annotations = READS,
+	  .request = list_request,
+	  .content = ks_mcp_content_list,
+	  .text = "Lists a directory of the workspace. Directories end with a slash." },
+	{ .name = "edit_file",
+	  .title = "Edit a file",
+	  .arguments = &edit_arguments,
+	  .annotations = WRITES,
+	  .request = edit_request,
+	  .content = ks_mcp_content_edit,
+	  .text = "Replaces a piece of text in a file of the workspace." },
+	{ .name = "search_files",
+	  .title = "Search in files",
+	  .arguments = &search_arguments,
+	  .annotations = READS,
+	  .request = search_request,
+	  .content = ks_mcp_content_search,
+	  .text = "Finds lines in the files of the workspace. Files that .gitignore names are left out." },
 };
 
 const struct ks_mcp_tool *ks_mcp_tool_at(size_t i)
@@ -188,8 +226,10 @@ static void describe_run(const struct ks_mcp *mcp, struct ks_buf *text)
 	const struct ks_mcp_config *config = mcp->config;
 
 	if (config->kernel)
-		ks_buf_str(text, " Python runs in one interpreter: variables and imports stay from call to call. Other languages have a fresh box "
-				 "each time.");
+		ks_buf_str(
+			text,
+			" Python runs in one interpreter: variables and imports stay from call to call. Other languages have a fresh box "
+			"each time.");
 	else
 		ks_buf_str(text, " Each call has a fresh box: variables and processes do not stay, files in the working directory do.");
 	ks_buf_str(text, " There is no network.");

@@ -184,7 +184,8 @@ static int prepare(void *arg, const struct ks_initialize_params *wanted, struct 
 
 static void welcome(void *arg, enum ks_welcome part, struct ks_buf *json)
 {
-	static const char *const features[] = { "run", "streams", "blobs", "files", "archives", "progress", "doctor", "kernels", "input", "shells" };
+	static const char *const features[] = { "run",	    "streams", "blobs",	  "files", "archives",
+						"progress", "doctor",  "kernels", "input", "shells" };
 	struct ks_app *app = arg;
 
 	app->core->max_runs = ks_server_limits(app->server)->runs;

@@ -195,7 +195,8 @@ static int open_command(struct run *run, const struct ks_shell_run_params *param
 	    take_text(app, &params->stdin_text, "/stdin", &stdin_data, &stdin_len, &run->stdin_data, err) < 0)
 		return -1;
 	if (command_len > KERN_CODE_MAX)
-		return ks_fail_at(err, KS_E_TOO_LARGE, "/command", "the command has %zu bytes, at most %zu can run", command_len, KERN_CODE_MAX);
+		return ks_fail_at(err, KS_E_TOO_LARGE, "/command", "the command has %zu bytes, at most %zu can run", command_len,
+				  KERN_CODE_MAX);
 	if (shell->pty)
 		return ks_fail_at(err, KS_E_INVALID_VALUE, "/shellId", "shell %s has a terminal; use shell/write", shell->id);
 	run->cell = (struct ks_run_params)KS_RUN_PARAMS_ABSENT;

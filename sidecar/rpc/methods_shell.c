@@ -8,8 +8,9 @@
 static void shell_open(void *arg, struct ks_request *request, const void *params)
 {
 	const struct ks_shell_open_params *p = params;
-	const struct ks_kernel_spec spec = { .id = p->shell_id, .cwd = p->cwd, .env = &p->env, .timeout_ms = KS_ABSENT, .memory_mb = KS_ABSENT,
-					     .is_shell = true, .pty = p->mode == KS_SHELL_PTY, .argv = &p->argv, .rows = p->rows, .cols = p->cols };
+	const struct ks_kernel_spec spec = { .id = p->shell_id, .cwd = p->cwd, .env = &p->env, .timeout_ms = KS_ABSENT,
+					     .memory_mb = KS_ABSENT, .is_shell = true, .pty = p->mode == KS_SHELL_PTY,
+					     .argv = &p->argv, .rows = p->rows, .cols = p->cols };
 
 	ks_app_open_kernel(arg, request, p->session_id, &spec);
 }
@@ -51,7 +52,8 @@ static void shell_signal(void *arg, struct ks_request *request, const void *para
 	const int number = ks_signal_number(p->signal);
 
 	if (shell && number == 0) {
-		(void)ks_fail_at(&err, KS_E_INVALID_VALUE, "/signal", "there is no signal %s; use a name without SIG, such as TERM", p->signal);
+		(void)ks_fail_at(&err, KS_E_INVALID_VALUE, "/signal", "there is no signal %s; use a name without SIG, such as TERM",
+				 p->signal);
 		shell = NULL;
 	}
 	answer(request, shell ? ks_shell_signal(shell, number, &err) : -1, &err);

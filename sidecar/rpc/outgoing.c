@@ -255,7 +255,7 @@ static struct told wrote(struct ks_outgoing *out, size_t bytes)
 	return told;
 }
 
-/* The lines that come next, in their order, as far as it is known before any of them is out: of flows that take turns only the first line. */
+/* The lines that come next, in order, as far as it is known before any of them is out: of flows that take turns only the first line. */
 static size_t gather(const struct ks_outgoing *out, struct ks_line *ret[TOGETHER])
 {
 	const struct ks_list *ring = ks_list_empty(&out->finishing) ? &out->flows : &out->finishing;

@@ -211,7 +211,8 @@ static void send_display(struct ks_stream *stream, struct ks_buf *members)
 	ks_buf_add(&line, members->data, members->len);
 	ks_write_close(&line, '}');
 	ks_buf_free(members);
-	if ((live && (stream->flow->bytes + line.len + 2 > KS_STREAM_WINDOW || output_is_busy(stream))) || !push(stream, KS_LINE_NOTE, &line))
+	if ((live && (stream->flow->bytes + line.len + 2 > KS_STREAM_WINDOW || output_is_busy(stream))) ||
+	    !push(stream, KS_LINE_NOTE, &line))
 		stream->streams->chunks_dropped++;
 	else
 		stream->seq++;
@@ -257,7 +258,8 @@ static void flush_part(struct ks_stream *stream, enum ks_output which, bool all)
 	struct part *part = &stream->parts[which];
 	const struct waiting_display *next = next_display(stream);
 	/* what was fed behind a display comes behind it */
-	const size_t limit = next && next->at[which] < part->offset + part->held.len ? (size_t)(next->at[which] - part->offset) : part->held.len;
+	const size_t limit =
+		next && next->at[which] < part->offset + part->held.len ? (size_t)(next->at[which] - part->offset) : part->held.len;
 	size_t at = 0;
 
 	while (limit > at && (all || limit - at >= KS_STREAM_CHUNK)) {

@@ -255,7 +255,8 @@ static void on_restore_task(struct ks_task *task, struct ks_unpack *result, cons
 	if (restore->stage == KS_RESTORE_SWAPPING && !restore->error.reason)
 		reopen(restore);
 	else
-		step(restore, restore->stage == KS_RESTORE_EXTRACTING && !restore->error.reason ? KS_RESTORE_SWAPPING : KS_RESTORE_SWEEPING);
+		step(restore,
+		     restore->stage == KS_RESTORE_EXTRACTING && !restore->error.reason ? KS_RESTORE_SWAPPING : KS_RESTORE_SWEEPING);
 }
 
 static void pack_extract(struct ks_restore *restore)

@@ -83,7 +83,8 @@ static void log_timings(struct ks_call *call)
 		before = call->moments[i];
 	}
 	if (at > 0)
-		ks_log(KS_LOG_DEBUG, "call_timings", "%s %s%s", call->id, call->outcome.start_kind ? call->outcome.start_kind : "cell", text);
+		ks_log(KS_LOG_DEBUG, "call_timings", "%s %s%s", call->id, call->outcome.start_kind ? call->outcome.start_kind : "cell",
+		       text);
 }
 
 /* ---- leaving ---- */

@@ -24,8 +24,18 @@ enum ks_cell_status { KS_CELL_DEAD, KS_CELL_OK, KS_CELL_ERROR, KS_CELL_INTERRUPT
 enum ks_call_state { KS_CALL_QUEUED, KS_CALL_OPENING, KS_CALL_STARTING, KS_CALL_RUNNING, KS_CALL_ENDING, KS_CALL_DONE };
 
 /* Moments of a call, in their order; what lies between two of them is the log's line call_timings. */
-enum ks_moment { KS_AT_BEGIN, KS_AT_BOX, KS_AT_LOOKED, KS_AT_CLAIMED, KS_AT_STARTED, KS_AT_ENDED, KS_AT_DRAINED, KS_AT_DECIDED, KS_AT_REPLIED,
-		 KS_MOMENTS };
+enum ks_moment {
+	KS_AT_BEGIN,
+	KS_AT_BOX,
+	KS_AT_LOOKED,
+	KS_AT_CLAIMED,
+	KS_AT_STARTED,
+	KS_AT_ENDED,
+	KS_AT_DRAINED,
+	KS_AT_DECIDED,
+	KS_AT_REPLIED,
+	KS_MOMENTS
+};
 
 struct ks_call;
 
@@ -159,7 +169,8 @@ struct ks_call {
 };
 
 /* `session` NULL: a throw-away one is opened when the call's turn comes. The call waits in the queue until the next
- * ks_calls_start_queued(). Everything that can be said no to is said here, or by `failed`. `code` and `stdin_data` must live as long as params. */
+ * ks_calls_start_queued(). Everything that can be said no to is said here, or by `failed`. `code` and `stdin_data` must live as long as
+ * params. */
 int ks_call_new(struct ks_core *core, struct ks_session *session, const struct ks_run_params *params, bool is_argv, const char *code,
 		size_t code_len, const char *stdin_data, size_t stdin_len, const struct ks_call_ops *ops, void *arg,
 		struct ks_call **ret, struct ks_error *err);

@@ -41,9 +41,11 @@ int ks_call_new_cell(struct ks_kernel *kernel, const struct ks_run_params *param
 	if (!kernel->host)
 		return ks_kernel_fail_dead(kernel, err);
 	if (params->interactive && !(kernel->language->api.flags & KERN_CAN_INPUT))
-		return ks_fail_at(err, KS_E_UNSUPPORTED_OPTION, "/allowInput", "kernels of %s cannot ask for input", kernel->language->api.name);
+		return ks_fail_at(err, KS_E_UNSUPPORTED_OPTION, "/allowInput", "kernels of %s cannot ask for input",
+				  kernel->language->api.name);
 	if (!has_room(kernel))
-		return ks_fail_at(err, KS_E_BUSY, kernel->is_shell ? "/shellId" : "/kernelId", "%d cells wait in %s", KS_KERNEL_CELLS_MAX, kernel->id);
+		return ks_fail_at(err, KS_E_BUSY, kernel->is_shell ? "/shellId" : "/kernelId", "%d cells wait in %s", KS_KERNEL_CELLS_MAX,
+				  kernel->id);
 	struct ks_call *call = ks_call_alloc(kernel->core, kernel->session, params, ops, arg, "run", err);
 	if (!call)
 		return -1;

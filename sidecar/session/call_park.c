@@ -1,8 +1,8 @@
 /* call_park.c: interpreters that are booted before their call comes. Each sits in a box of its own, under all of its confinement, with
  * the runner of its language waiting at the result channel for the words that it would have been started with. It serves one call.
  *
- * Before that nothing of the caller's may run in it. So there is none where the caller's files could have a say in how an interpreter boots: one
- * that the request named, packages that the code may write, variables that are read at the start. */
+ * Before that nothing of the caller's may run in it. So there is none where the caller's files could have a say in how an interpreter
+ * boots: one that the request named, packages that the code may write, variables that are read at the start. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -80,7 +80,8 @@ bool ks_call_can_park(const struct ks_call *call)
 	return call->language && !params->stdin_text.present && !params->interactive && !params->merge &&
 	       call->limits.memory_bytes == usual.memory_bytes && call->limits.pids == usual.pids &&
 	       call->limits.cpus_milli == usual.cpus_milli && call->code_len < WORDS_MAX && is_default_cwd(call) &&
-	       (preloads(call) ? params->env.count == 0 : env_is_late(call->language, &params->env)) && session_can_park(call->session, call->language);
+	       (preloads(call) ? params->env.count == 0 : env_is_late(call->language, &params->env)) &&
+	       session_can_park(call->session, call->language);
 }
 
 /* ---- one that waits ---- */

@@ -1,6 +1,6 @@
-/* call_parts.h: what the files of a call share: call.c its life, call_start.c its start, call_claim.c what its box is told, call_io.c pipes and result channel,
- * call_files.c the two looks at the workspace, call_images.c images of results, call_cell.c kernels, call_park.c interpreters that wait, calls.c all calls, outcome.c what
- * all of it means. */
+/* call_parts.h: what the files of a call share: call.c its life, call_start.c its start, call_claim.c what its box is told, call_io.c pipes
+ * and result channel, call_files.c the two looks at the workspace, call_images.c images of results, call_cell.c kernels, call_park.c
+ * interpreters that wait, calls.c all calls, outcome.c what all of it means. */
 #pragma once
 
 #include "session/call.h"

@@ -1,4 +1,5 @@
-/* call_start.c: from the queue to the claim: the session of a throw-away call, the box, made for the call or ahead of it, and the words to what is in it. */
+/* call_start.c: from the queue to the claim: the session of a throw-away call, the box, made for the call or ahead of it, and the words to
+ * what is in it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -226,7 +227,10 @@ void ks_call_inherit(struct ks_call *call)
 	call->max_output_bytes = params->max_output_bytes != KS_ABSENT ? params->max_output_bytes : session->max_output_bytes;
 	call->track_files = params->track_files < 0 ? session->track_files : params->track_files;
 	call->disk = (struct ks_disk){ .limit_bytes = (uint64_t)call->limits.file_bytes,
-				       .core = call->core, .workspace_fd = session->workspace_fd, .measured = ks_call_disk_measured, .full = ks_call_disk_full };
+				       .core = call->core,
+				       .workspace_fd = session->workspace_fd,
+				       .measured = ks_call_disk_measured,
+				       .full = ks_call_disk_full };
 	if (!ks_call_is_host(call))
 		return;
 	/* its cells look at the workspace; whoever needs the session for itself does not wait for it */

@@ -179,7 +179,8 @@ struct ks_call *ks_call_find(struct ks_core *core, const char *id, bool finished
 	if (!call && finished_too)
 		call = find_in(&core->finished, id);
 	if (!call && is_gone(core, id, finished_too))
-		(void)ks_fail_at(err, KS_E_GONE, "/runId", finished_too ? "the output of run %s is no longer kept" : "run %s has ended", id);
+		(void)ks_fail_at(err, KS_E_GONE, "/runId", finished_too ? "the output of run %s is no longer kept" : "run %s has ended",
+				 id);
 	else if (!call)
 		(void)ks_fail_at(err, KS_E_UNKNOWN_HANDLE, "/runId", "no run %s is known; it has ended, or never was", id);
 	return call;

@@ -168,7 +168,8 @@ int ks_session_take_identity(struct ks_session *session, const struct ks_session
 	    take_profile(session, params, err) < 0 || take_apparmor(session, params->apparmor, err) < 0)
 		return -1;
 	if (session->keep_caps)
-		ks_notes_add(&session->notes, "capabilities_kept", "capDrop: code that runs as root in the box keeps some capabilities there");
+		ks_notes_add(&session->notes, "capabilities_kept",
+			     "capDrop: code that runs as root in the box keeps some capabilities there");
 	return 0;
 }
 

@@ -65,7 +65,8 @@ enum ks_installer ks_install_text(const char *command, struct ks_buf *out)
 /* six  'six>=1.16,<2'  requests[socks]==2.31.0  left-pad@1.3  @types/node  --pre */
 static bool is_plain_word(const char *word, size_t len, bool npm)
 {
-	static const char *const options[] = { "--no-deps", "--pre", "--only-binary", ":all:", "--prefer-binary", "-q", "--quiet", "-U", "--upgrade" };
+	static const char *const options[] = { "--no-deps", "--pre", "--only-binary", ":all:", "--prefer-binary", "-q",
+					       "--quiet",   "-U",    "--upgrade" };
 	static const char *const files[] = { ".whl", ".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz" };
 	const bool quoted = len >= 2 && (word[0] == '\'' || word[0] == '"');
 

@@ -324,9 +324,9 @@ static void on_done(void *arg)
 	struct ks_error err;
 
 	const struct ks_buf *said = &host->log[1].kept; /* by the program that should have started it */
-	(void)ks_fail(&err, KS_E_START_FAILED, "%s ended before it was ready%s%.200s%s%.*s", kernel->is_shell ? "the shell" : "the interpreter",
-		      host->outcome.fault ? ": " : "", host->outcome.message, said->len ? ": " : "",
-		      (int)(said->len < 200 ? said->len : 200), said->len ? said->data : "");
+	(void)ks_fail(&err, KS_E_START_FAILED, "%s ended before it was ready%s%.200s%s%.*s",
+		      kernel->is_shell ? "the shell" : "the interpreter", host->outcome.fault ? ": " : "", host->outcome.message,
+		      said->len ? ": " : "", (int)(said->len < 200 ? said->len : 200), said->len ? said->data : "");
 	for (char *c = err.text; *c; c++)
 		if (*c == '\n')
 			*c = ' ';

@@ -118,7 +118,7 @@ int ks_kernel_fail_dead(const struct ks_kernel *kernel, struct ks_error *err); /
 void ks_kernel_report(struct ks_kernel *kernel, int which, const char *data, size_t len); /* printed by no cell */
 size_t ks_kernel_room(const struct ks_kernel *kernel); /* for it; 0: later */
 void ks_kernel_keep_tail(struct ks_kernel *kernel, int which, struct ks_pipe *pipe);
-/* Those of the last cell, for a cell again. False, and none is taken: the box has closed one, or what was printed since then waits in it. */
+/* Those of the last cell, for a cell again. False, and none is taken: the box has closed one, or output of no cell waits in it. */
 bool ks_kernel_take_tails(struct ks_kernel *kernel, struct ks_pipe *ret[2]);
 void ks_kernel_drop_tails(struct ks_kernel *kernel);
 int ks_shell_fill(struct ks_kernel *shell, const struct ks_kernel_spec *spec, struct ks_error *err); /* language, program, words */

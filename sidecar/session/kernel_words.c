@@ -45,7 +45,8 @@ static void input_wanted(struct ks_call *cell, const struct kern_frame *frame)
 	const struct kern_part *prompt = ks_frame_part(frame, "input");
 
 	if (cell->ops->input_wanted)
-		cell->ops->input_wanted(cell->arg, prompt->data, prompt->len < KS_PROMPT_MAX ? prompt->len : KS_PROMPT_MAX, ks_frame_part(frame, "password"));
+		cell->ops->input_wanted(cell->arg, prompt->data, prompt->len < KS_PROMPT_MAX ? prompt->len : KS_PROMPT_MAX,
+					ks_frame_part(frame, "password"));
 }
 
 int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame)
@@ -56,7 +57,8 @@ int ks_kernel_frame(struct ks_kernel *kernel, const struct kern_frame *frame)
 		ready(kernel, frame);
 	else if (ks_frame_part(frame, "done") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number)
 		cell_done(kernel, frame);
-	else if (ks_frame_part(frame, "input") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number && cell->params->interactive)
+	else if (ks_frame_part(frame, "input") && cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number &&
+		 cell->params->interactive)
 		input_wanted(kernel->cell, frame);
 	else
 		return -1;

@@ -76,7 +76,8 @@ static int check_size(const struct ks_session *session, uint64_t size, const cha
 
 	if (size >= 4096 && (!session->limits.enforce || size <= memory))
 		return 0;
-	(void)ks_fail_at(err, KS_E_MOUNT_REFUSED, pointer, "the size must be from 4k to the memory cap of %lluM, because what lies in it is memory",
+	(void)ks_fail_at(err, KS_E_MOUNT_REFUSED, pointer,
+			 "the size must be from 4k to the memory cap of %lluM, because what lies in it is memory",
 			 (unsigned long long)(memory >> 20));
 	return ks_error_hint(err, "make it smaller, or raise memoryMb");
 }

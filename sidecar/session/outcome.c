@@ -110,7 +110,8 @@ static void name_fault(struct ks_call *call)
 	} else if (end->listener_lost) {
 		set_fault(o, KS_FAULT_KILLED, "the box was ended, because the sandbox could no longer see its refused system calls");
 	} else if (end->how == KS_END_LOST) {
-		set_fault(o, KS_FAULT_KILLED, "the box was killed from outside: by an administrator, or by the machine's own memory shortage");
+		set_fault(o, KS_FAULT_KILLED,
+			  "the box was killed from outside: by an administrator, or by the machine's own memory shortage");
 	}
 }
 

@@ -357,7 +357,8 @@ static int plan_box_mounts(const struct ks_session *session, struct ks_plan *pla
 	uint64_t half = (uint64_t)session->limits.memory_bytes / 2, home = half < 64 * MIB ? half : 64 * MIB;
 
 	for (size_t i = 0; i < session->tmpfs_count; i++)
-		if (!ks_deps_replaces(session, session->tmpfs[i].target) && ks_plan_tmpfs(plan, session->tmpfs[i].target, session->tmpfs[i].size, 65536, 01777, err) < 0)
+		if (!ks_deps_replaces(session, session->tmpfs[i].target) &&
+		    ks_plan_tmpfs(plan, session->tmpfs[i].target, session->tmpfs[i].size, 65536, 01777, err) < 0)
 			return -1;
 	if (ks_plan_tmpfs(plan, "/dev/shm", session->shm_size, 16384, 01777, err) < 0 ||
 	    (!ks_deps_replaces(session, "/home") && ks_plan_tmpfs(plan, "/home", home, 65536, 01777, err) < 0) ||
@@ -421,8 +422,9 @@ static const char *const before_tree[] = {
 	"template root",
 };
 static const char *const after_tree[] = {
-	"template session proc", "template pivot_root",	   "template read-only root", "template user limits", "template no_new_privs",
-	"template arguments filter", "template allowlist filter", "template bounding set", "box      box namespaces",
+	"template session proc",     "template pivot_root",   "template read-only root",
+	"template user limits",	     "template no_new_privs", "template arguments filter",
+	"template allowlist filter", "template bounding set", "box      box namespaces",
 };
 
 static int print_workspace(struct ks_session *session, const struct ks_session_params *params, struct ks_error *err)

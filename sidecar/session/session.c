@@ -195,7 +195,8 @@ static int take_preload(struct ks_session *session, const struct ks_session_para
 	if (names->count == 0)
 		return 0;
 	if (params->start != KS_START_AUTO && params->start != KS_START_ZYGOTE)
-		return ks_fail_at(err, KS_E_INVALID_VALUE, "/preload", "preload is of interpreters that are booted ahead, and start forbids to use them");
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/preload",
+				  "preload is of interpreters that are booted ahead, and start forbids to use them");
 	session->preload.items = calloc(names->count + 1, sizeof(char *));
 	for (; session->preload.items && session->preload.count < names->count; session->preload.count++) {
 		const char *name = names->items[session->preload.count];
@@ -435,8 +436,8 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 	else
 		ks_core_make_handle(core, throwaway ? "once" : "session", session->id);
 	ks_list_append(&core->sessions, &session->node);
-	if (take_params(session, params, err) < 0 || ks_session_take_storage(session, params, err) < 0 || check_limits(session, params, err) < 0 ||
-	    open_image(session, params, err) < 0 || take_interpreters(session, params, err) < 0 ||
+	if (take_params(session, params, err) < 0 || ks_session_take_storage(session, params, err) < 0 ||
+	    check_limits(session, params, err) < 0 || open_image(session, params, err) < 0 || take_interpreters(session, params, err) < 0 ||
 	    ks_session_take_identity(session, params, err) < 0 || ks_session_take_mounts(session, params, err) < 0 ||
 	    ks_session_open_workspace(session, params, err) < 0 || ks_session_choose_owner(session, params->map_owner, err) < 0) {
 		discard(session);

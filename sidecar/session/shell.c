@@ -44,7 +44,8 @@ static int choose_named(struct ks_kernel *shell, const struct ks_strings *argv, 
 		if (strcmp(base, names[i][0]) == 0)
 			shell->language = language_of(shell, names[i][1]);
 	if (!shell->language) {
-		(void)ks_fail_at(err, KS_E_INVALID_VALUE, "/argv", "a shell of mode pipes is one word: bash, sh, dash or ash, or a path to it");
+		(void)ks_fail_at(err, KS_E_INVALID_VALUE, "/argv",
+				 "a shell of mode pipes is one word: bash, sh, dash or ash, or a path to it");
 		return ks_error_hint(err, "mode pty runs any program; options of the shell can be set by a first command");
 	}
 	shell->program = strdup(argv->items[0]);
@@ -121,7 +122,8 @@ static int check(const struct ks_kernel *shell, bool pty, struct ks_error *err)
 	if (!shell->host || shell->host->state != KS_CALL_RUNNING)
 		return ks_kernel_fail_dead(shell, err);
 	if (pty && !shell->pty)
-		return ks_fail_at(err, KS_E_INVALID_VALUE, "/shellId", "shell %s is of mode pipes and has no terminal; use shell/run", shell->id);
+		return ks_fail_at(err, KS_E_INVALID_VALUE, "/shellId", "shell %s is of mode pipes and has no terminal; use shell/run",
+				  shell->id);
 	return 0;
 }
 

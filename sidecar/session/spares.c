@@ -294,8 +294,8 @@ static void reject_stuck(struct pool *pool, int64_t now_us)
 void ks_spares_idle(struct ks_core *core, int64_t now_us)
 {
 	for (struct ks_list *s = core->sessions.next; s != &core->sessions; s = s->next)
-		for (struct ks_list *n = KS_ENTRY(s, struct ks_session, node)->spares.next; n != &KS_ENTRY(s, struct ks_session, node)->spares;
-		     n = n->next) {
+		for (struct ks_list *n = KS_ENTRY(s, struct ks_session, node)->spares.next;
+		     n != &KS_ENTRY(s, struct ks_session, node)->spares; n = n->next) {
 			struct pool *pool = KS_ENTRY(n, struct pool, node);
 			const unsigned least = floor_of(pool), unused = pool->fewest;
 			pool->fewest = pool->count;
@@ -410,8 +410,10 @@ void ks_spares_preload(struct ks_session *session)
 	const struct ks_language *python = ks_plugins_find_language(session->core->plugins, "python");
 
 	if (!python || !make(pool_of(session, python)))
-		preload_failed(session, "this session cannot boot its python ahead: it is not in the image, or named in interpreters, or its packages can "
-					"be written, or env has variables that it reads at its start");
+		preload_failed(
+			session,
+			"this session cannot boot its python ahead: it is not in the image, or named in interpreters, or its packages can "
+			"be written, or env has variables that it reads at its start");
 }
 
 void ks_spares_expect(struct ks_session *session, const struct ks_language *language)

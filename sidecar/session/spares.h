@@ -14,7 +14,8 @@
 #define KS_PARKED_FLOOR 8      /* of a `prewarm`, for each language that is used */
 #define KS_SPARES_TOTAL 256    /* of one sidecar */
 #define KS_PARKED_TOTAL 32     /* of these with an interpreter */
-#define KS_SPARES_BACKLOG 512  /* boxes of a sidecar that are not gone yet, whosever: then none is made ahead, so that dying ones cannot pile up */
+/* Boxes of a sidecar that are not gone yet, whosever: then none is made ahead, so that dying ones cannot pile up. */
+#define KS_SPARES_BACKLOG 512
 #define KS_SPARES_IDLE_MS 30000 /* without a call: what is above `prewarm` goes */
 #define KS_SPARES_DELAY_MS 2   /* between a claim and its replacement, so that the call has the machine for itself */
 #define KS_PRELOAD_LIMIT_MS 60000 /* from the boot of an interpreter until its modules are there */

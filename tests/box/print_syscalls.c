@@ -61,13 +61,14 @@ static void print_section(const struct section *section)
 
 static void print_page(void)
 {
-	(void)printf("# System calls in a box\n\n"
-		     "Printed by `tests/box/print_syscalls.c` from `seccomp_list.h`; a test compares it, and another makes every call in a "
-		     "box.\n\n"
-		     "What is not listed is refused with `ENOSYS`. **Killed** on the spot by SIGSYS, without a report: every call through "
-		     "another architecture's gate (on x86_64 the i386 one, `int 0x80`) and every x32 number (those with bit 30 set).\n\n"
-		     "Variants: *polled*: the host lets us set no memory cgroup, so memory that belongs to no process would escape the cap. "
-		     "*untrusted*: `securityProfile: \"untrusted\"`.\n");
+	(void)printf(
+		"# System calls in a box\n\n"
+		"Printed by `tests/box/print_syscalls.c` from `seccomp_list.h`; a test compares it, and another makes every call in a "
+		"box.\n\n"
+		"What is not listed is refused with `ENOSYS`. **Killed** on the spot by SIGSYS, without a report: every call through "
+		"another architecture's gate (on x86_64 the i386 one, `int 0x80`) and every x32 number (those with bit 30 set).\n\n"
+		"Variants: *polled*: the host lets us set no memory cgroup, so memory that belongs to no process would escape the cap. "
+		"*untrusted*: `securityProfile: \"untrusted\"`.\n");
 	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++)
 		print_section(&sections[i]);
 }

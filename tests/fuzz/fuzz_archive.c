@@ -1,5 +1,5 @@
-/* fuzz_archive.c: an archive of somebody else: the filters, the headers, the rules. Whatever is taken lies where it may, says each thing once,
- * and reads the same the second time. */
+/* fuzz_archive.c: an archive of somebody else: the filters, the headers, the rules. Whatever is taken lies where it may, says each thing
+ * once, and reads the same the second time. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

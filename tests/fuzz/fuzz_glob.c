@@ -30,10 +30,21 @@ static const char *member(const char *p, unsigned char *ret)
 
 static bool named(const char *p, unsigned char c, const char **ret_end)
 {
-	const char *names[] = { "alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit" };
+	const char *names[] = {
+		"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit"
+	};
 	const bool lower = c >= 'a' && c <= 'z', upper = c >= 'A' && c <= 'Z', digit = c >= '0' && c <= '9', graph = c > ' ' && c < 127;
-	const bool is[] = { lower || upper || digit, lower || upper, c == ' ' || c == '\t', (c > 0 && c < ' ') || c == 127, digit, graph, lower,
-			    graph || c == ' ', graph && !lower && !upper && !digit, c == ' ' || (c >= '\t' && c <= '\r'), upper,
+	const bool is[] = { lower || upper || digit,
+			    lower || upper,
+			    c == ' ' || c == '\t',
+			    (c > 0 && c < ' ') || c == 127,
+			    digit,
+			    graph,
+			    lower,
+			    graph || c == ' ',
+			    graph && !lower && !upper && !digit,
+			    c == ' ' || (c >= '\t' && c <= '\r'),
+			    upper,
 			    digit || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') };
 
 	for (size_t i = 0; i < sizeof(is); i++)
@@ -156,7 +167,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const size_t len = (size_t)(end - pattern), text_len = size - 2 - len;
 	if (ks_wild_add(&wild, pattern, len, 0) == NULL && text_len < 1000) {
 		must(ks_wild_ready(&wild));
-		struct ks_wild_states whole = { calloc(ks_wild_width(&wild) + 1, 4), 0 }, parts = { calloc(ks_wild_width(&wild) + 1, 4), 0 };
+		struct ks_wild_states whole = { calloc(ks_wild_width(&wild) + 1, 4), 0 },
+				      parts = { calloc(ks_wild_width(&wild) + 1, 4), 0 };
 		must(whole.list && parts.list);
 		ks_wild_begin(&wild, &whole);
 		ks_wild_begin(&wild, &parts);

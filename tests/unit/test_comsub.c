@@ -28,9 +28,11 @@ static const char *const plain[] = {
 };
 /* bash finds the first ones wrong; the rest is beyond us. */
 static const char *const other[] = {
-	"$(", "$(ls", "$(ls # )", "$(ls ')'", "$(ls \")\"", "$(ls \\)", "# )\n$(ls", "<(ls '", ">(ls;;)", "$(ls |)", "$(ls &&)", "$(if)", "$(ls; fi)", "$(})",
-	"$(! x; done)", "$(a[)", "$(ls <)", "$(ls >>&2)", "$(>2>&1)", "$(ls ${)", "$(case x in x) ls)", "$((1", "$((1)", "$( ) )", "$(ls `)", "$(<<E)",
-	"$(x$'\\')", "$()", "$(ls\n)", "$(ls &)", "$((1 << (2)))", "$(ls `a`)", "$(\xc3\xa9)",
+	"$(",		"$(ls",	   "$(ls # )",	    "$(ls ')'",	  "$(ls \")\"",	 "$(ls \\)",  "# )\n$(ls",
+	"<(ls '",	">(ls;;)", "$(ls |)",	    "$(ls &&)",	  "$(if)",	 "$(ls; fi)", "$(})",
+	"$(! x; done)", "$(a[)",   "$(ls <)",	    "$(ls >>&2)", "$(>2>&1)",	 "$(ls ${)",  "$(case x in x) ls)",
+	"$((1",		"$((1)",   "$( ) )",	    "$(ls `)",	  "$(<<E)",	 "$(x$'\\')", "$()",
+	"$(ls\n)",	"$(ls &)", "$((1 << (2)))", "$(ls `a`)",  "$(\xc3\xa9)",
 };
 
 static void test_tables(void **state)
@@ -62,10 +64,13 @@ static void test_depth(void **state)
 /* What we know of random pieces, bash knows as well, in each of its modes. */
 static void test_bash_agrees(void **state)
 {
-	static const char *const tokens[] = { "$(", "<(", ")", "(", "$((", "))", "'", "\"", "\\", " ", " ", " ", "|", "||", "&&", ";", "&", "<", ">", ">>",
-					      "2>&1", ">&2", "[", "]", "a", "ls", "if", "fi", "then", "done", "x=1", "x", "{", "}", "$x", "${x}", "${x#a}",
-					      "${", "${a[0]}", "${x:-", "$", "`", "#", "!", "case", "in", "1", "*", "?", "@", "+", "=", "a[", "time", "coproc",
-					      "~", "^", "%", ":", ",", "[[", "]]", "function", "<<", "$#", "\n", "for", "/" };
+	static const char *const tokens[] = { "$(",   "<(",  ")",	 "(",	 "$((",	   "))",   "'",	     "\"", "\\",      " ",
+					      " ",    " ",   "|",	 "||",	 "&&",	   ";",	   "&",	     "<",  ">",	      ">>",
+					      "2>&1", ">&2", "[",	 "]",	 "a",	   "ls",   "if",     "fi", "then",    "done",
+					      "x=1",  "x",   "{",	 "}",	 "$x",	   "${x}", "${x#a}", "${", "${a[0]}", "${x:-",
+					      "$",    "`",   "#",	 "!",	 "case",   "in",   "1",	     "*",  "?",	      "@",
+					      "+",    "=",   "a[",	 "time", "coproc", "~",	   "^",	     "%",  ":",	      ",",
+					      "[[",   "]]",  "function", "<<",	 "$#",	   "\n",   "for",    "/" };
 	static const char *const modes[] = { "-n", "-n -O extglob", "-n -o posix" };
 	char file[] = "/tmp/ks-comsub-XXXXXX", text[256], command[128];
 	const int fd = mkstemp(file);
@@ -95,7 +100,8 @@ static void test_bash_agrees(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_tables), cmocka_unit_test(test_depth), cmocka_unit_test(test_bash_agrees) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_tables), cmocka_unit_test(test_depth),
+					    cmocka_unit_test(test_bash_agrees) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,8 @@ static void test_defaults(void **unused)
 	assert_int_equal(list.limit, 1000);
 	ks_params_free(&ks_file_list_params, &list);
 
-	assert_int_equal(decode(&ks_file_move_params, "{\"sessionId\":\"s\",\"pathBase64\":\"/w==\",\"toBase64\":\"/g==\"}", &move, &err), 0);
+	assert_int_equal(decode(&ks_file_move_params, "{\"sessionId\":\"s\",\"pathBase64\":\"/w==\",\"toBase64\":\"/g==\"}", &move, &err),
+			 0);
 	assert_false(move.replace || move.follow_links);
 	assert_int_equal(move.to_bytes.len, 1);
 	ks_params_free(&ks_file_move_params, &move);
@@ -82,7 +83,8 @@ static void test_rules(void **unused)
 		{ &ks_file_write_params, ",\"path\":\"a\"", KS_E_MISSING, "/content" },
 		{ &ks_file_write_params, ",\"path\":\"a\",\"content\":\"\",\"mode\":512", KS_E_OUT_OF_RANGE, "/mode" },
 		{ &ks_file_write_params, ",\"path\":\"a\",\"content\":\"\",\"ifMatch\":\"\"", KS_E_OUT_OF_RANGE, "/ifMatch" },
-		{ &ks_file_write_params, ",\"path\":\"a\",\"content\":\"\",\"ifMatch\":\"b\",\"ifExists\":\"fail\"", KS_E_INVALID_VALUE, "/ifMatch" },
+		{ &ks_file_write_params, ",\"path\":\"a\",\"content\":\"\",\"ifMatch\":\"b\",\"ifExists\":\"fail\"", KS_E_INVALID_VALUE,
+		  "/ifMatch" },
 		{ &ks_file_list_params, ",\"limit\":100001", KS_E_OUT_OF_RANGE, "/limit" },
 		{ &ks_file_list_params, ",\"limit\":0", KS_E_OUT_OF_RANGE, "/limit" },
 		{ &ks_file_list_params, ",\"cursor\":\"ZA==\"", KS_E_OUT_OF_RANGE, "/cursor" },
@@ -91,8 +93,10 @@ static void test_rules(void **unused)
 		{ &ks_file_move_params, ",\"path\":\"a\"", KS_E_MISSING, "/to" },
 		{ &ks_file_move_params, ",\"path\":\"a\",\"to\":\"b\",\"toBase64\":\"YQ==\"", KS_E_INVALID_VALUE, "/toBase64" },
 		{ &ks_file_edit_params, ",\"path\":\"a\",\"edits\":[]", KS_E_OUT_OF_RANGE, "/edits" },
-		{ &ks_file_edit_params, ",\"path\":\"a\",\"edits\":[{\"oldText\":\"\",\"newText\":\"\"}]", KS_E_OUT_OF_RANGE, "/edits/0/oldText" },
-		{ &ks_file_edit_params, ",\"path\":\"a\",\"edits\":[{\"oldText\":\"a\\u0000\",\"newText\":\"\"}]", KS_E_INVALID_VALUE, "/edits/0/oldText" },
+		{ &ks_file_edit_params, ",\"path\":\"a\",\"edits\":[{\"oldText\":\"\",\"newText\":\"\"}]", KS_E_OUT_OF_RANGE,
+		  "/edits/0/oldText" },
+		{ &ks_file_edit_params, ",\"path\":\"a\",\"edits\":[{\"oldText\":\"a\\u0000\",\"newText\":\"\"}]", KS_E_INVALID_VALUE,
+		  "/edits/0/oldText" },
 	};
 
 	(void)unused;

@@ -698,15 +698,40 @@ static void test_mime(void **unused)
 		size_t len;
 		const char *mime;
 	} bytes[] = {
-		{ "\x89PNG\r\n\x1a\n", 8, "image/png" }, { "\x89PNG\r\n\x1a", 7, NULL }, { "\xff\xd8\xff\xe0", 4, "image/jpeg" },
-		{ "GIF89a..", 8, "image/gif" }, { "%PDF-1.4", 8, "application/pdf" }, { "PK\3\4", 4, "application/zip" },
-		{ "\x1f\x8b\x08", 3, "application/gzip" }, { " {\"a\":1}", 8, "application/json" }, { "[1]", 3, "application/json" },
-		{ "[section]", 9, "text/plain" }, { "{x}", 3, "text/plain" }, { "", 0, NULL }, { "a\0b", 3, NULL },
-		{ "caf\xc3\xa9", 5, "text/plain" }, { "caf\xc3", 4, "text/plain" }, { "caf\xe9!", 5, NULL },
-		{ "\xc0\x80", 2, NULL }, { "\xed\xa0\x80", 3, NULL }, { "\xf4\x90\x80\x80", 4, NULL }, { "\x7f" "ELF", 4, "application/x-elf" },
-		{ "RIFF\x10\0\0\0WEBP", 12, "image/webp" }, { "8 lettersWEBP", 13, "text/plain" }, { "BMW", 3, "text/plain" },
-		{ "BM\0\0", 4, "image/bmp" }, { "BZh9\x31", 5, "text/plain" }, { "BZh9\x31\x01", 6, "application/x-bzip2" },
-		{ "\0\0\0\x20" "ftypisom", 12, "video/mp4" }, { "\xfd" "7zXZ\0", 6, "application/x-xz" },
+		{ "\x89PNG\r\n\x1a\n", 8, "image/png" },
+		{ "\x89PNG\r\n\x1a", 7, NULL },
+		{ "\xff\xd8\xff\xe0", 4, "image/jpeg" },
+		{ "GIF89a..", 8, "image/gif" },
+		{ "%PDF-1.4", 8, "application/pdf" },
+		{ "PK\3\4", 4, "application/zip" },
+		{ "\x1f\x8b\x08", 3, "application/gzip" },
+		{ " {\"a\":1}", 8, "application/json" },
+		{ "[1]", 3, "application/json" },
+		{ "[section]", 9, "text/plain" },
+		{ "{x}", 3, "text/plain" },
+		{ "", 0, NULL },
+		{ "a\0b", 3, NULL },
+		{ "caf\xc3\xa9", 5, "text/plain" },
+		{ "caf\xc3", 4, "text/plain" },
+		{ "caf\xe9!", 5, NULL },
+		{ "\xc0\x80", 2, NULL },
+		{ "\xed\xa0\x80", 3, NULL },
+		{ "\xf4\x90\x80\x80", 4, NULL },
+		{ "\x7f"
+		  "ELF",
+		  4, "application/x-elf" },
+		{ "RIFF\x10\0\0\0WEBP", 12, "image/webp" },
+		{ "8 lettersWEBP", 13, "text/plain" },
+		{ "BMW", 3, "text/plain" },
+		{ "BM\0\0", 4, "image/bmp" },
+		{ "BZh9\x31", 5, "text/plain" },
+		{ "BZh9\x31\x01", 6, "application/x-bzip2" },
+		{ "\0\0\0\x20"
+		  "ftypisom",
+		  12, "video/mp4" },
+		{ "\xfd"
+		  "7zXZ\0",
+		  6, "application/x-xz" },
 	};
 
 	(void)unused;

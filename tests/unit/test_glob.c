@@ -149,8 +149,8 @@ static void test_hidden(void **state)
 
 static void test_bad_patterns(void **state)
 {
-	static const char *const bad[] = { "[", "[a", "[!", "[a-", "[[:alpha:]", "[[:foo:]]", "\\", "a\\", "{a", "{a,{b}", "/", "//", "", "{,}",
-					   "../a", "a/..", "a/../b", "{..,a}/b", "./", "[a\\" };
+	static const char *const bad[] = { "[", "[a", "[!", "[a-", "[[:alpha:]", "[[:foo:]]", "\\",	"a\\",	    "{a", "{a,{b}",
+					   "/", "//", "",   "{,}", "../a",	 "a/..",      "a/../b", "{..,a}/b", "./", "[a\\" };
 
 	(void)state;
 	for (size_t i = 0; i < KS_COUNT(bad); i++) {
@@ -251,9 +251,16 @@ static void test_characters(void **state)
 		const char *text;
 		size_t len;
 		uint32_t c;
-	} chars[] = { { "a", 1, 'a' }, { "\xc3\xa9", 2, 0xe9 }, { "\xe2\x82\xac", 3, 0x20ac }, { "\xf0\x9f\x98\x80", 4, 0x1f600 },
-		      { "\xff", 1, KS_NOT_UTF8 + 0xff }, { "\xe2\x82", 2, KS_NOT_UTF8 + 0xe2 }, { "\xe2\x28\xa1", 1, KS_NOT_UTF8 + 0xe2 },
-		      { "\xed\xa0\x80", 1, KS_NOT_UTF8 + 0xed }, { "\xc0\x80", 1, KS_NOT_UTF8 + 0xc0 }, { "\xf4\x90\x80\x80", 1, KS_NOT_UTF8 + 0xf4 } };
+	} chars[] = { { "a", 1, 'a' },
+		      { "\xc3\xa9", 2, 0xe9 },
+		      { "\xe2\x82\xac", 3, 0x20ac },
+		      { "\xf0\x9f\x98\x80", 4, 0x1f600 },
+		      { "\xff", 1, KS_NOT_UTF8 + 0xff },
+		      { "\xe2\x82", 2, KS_NOT_UTF8 + 0xe2 },
+		      { "\xe2\x28\xa1", 1, KS_NOT_UTF8 + 0xe2 },
+		      { "\xed\xa0\x80", 1, KS_NOT_UTF8 + 0xed },
+		      { "\xc0\x80", 1, KS_NOT_UTF8 + 0xc0 },
+		      { "\xf4\x90\x80\x80", 1, KS_NOT_UTF8 + 0xf4 } };
 	uint32_t c;
 
 	(void)state;

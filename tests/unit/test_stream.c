@@ -360,7 +360,9 @@ static void test_lines_stay_below_the_cap(void **state)
 {
 	(void)state;
 	static const size_t caps[] = { 4096, 4097, 32768 };
-	static const char *const patterns[] = { "\x01", "x", "\xff", "\xe2\x80\xa8", "\xf0\x9f\x98\x80", "\"\\\n", "a\x01\xff\xe2\x82\xac" };
+	static const char *const patterns[] = {
+		"\x01", "x", "\xff", "\xe2\x80\xa8", "\xf0\x9f\x98\x80", "\"\\\n", "a\x01\xff\xe2\x82\xac"
+	};
 
 	for (size_t c = 0; c < KS_COUNT(caps); c++)
 		for (size_t p = 0; p < KS_COUNT(patterns); p++)

@@ -74,7 +74,8 @@ static void test_there_and_back(void **state)
 {
 	char name[300];
 	const struct ks_extent extents[] = { { 0, 5 }, { 5, 0 }, { 1000, 20 }, { 5000, 0 } };
-	static const struct timespec times[] = { { 0, 0 }, { 5, 7 }, { -1, 500000000 }, { -2, 0 }, { -2, 1 }, { INT64_C(1) << 35, 999999999 } };
+	static const struct timespec times[] = { { 0, 0 },  { 5, 7 },  { -1, 500000000 },
+						 { -2, 0 }, { -2, 1 }, { INT64_C(1) << 35, 999999999 } };
 
 	(void)state;
 	for (size_t len = 1; len < sizeof(name); len++) { /* over every border of the header and of the record's own length */
@@ -120,10 +121,22 @@ static void test_links(void **state)
 		const char *path, *target;
 		bool inside;
 	} rows[] = {
-		{ "l", "a", true },	       { "l", "./a/./b//c", true }, { "l", ".", true },	     { "d/l", "..", true },
-		{ "d/l", "../a", true },       { "a/b/l", "../../c", true }, { "l", "..", false },    { "d/l", "../..", false },
-		{ "a/b/l", "../../../c", false }, { "l", "/a", false },	    { "l", "", false },	     { "a/b/l", "c/../d", false },
-		{ "a/b/l", "./../d", true },   { "a/b/l", "../c/..", false }, { "l", "...", true }, { "l", "a..", true },
+		{ "l", "a", true },
+		{ "l", "./a/./b//c", true },
+		{ "l", ".", true },
+		{ "d/l", "..", true },
+		{ "d/l", "../a", true },
+		{ "a/b/l", "../../c", true },
+		{ "l", "..", false },
+		{ "d/l", "../..", false },
+		{ "a/b/l", "../../../c", false },
+		{ "l", "/a", false },
+		{ "l", "", false },
+		{ "a/b/l", "c/../d", false },
+		{ "a/b/l", "./../d", true },
+		{ "a/b/l", "../c/..", false },
+		{ "l", "...", true },
+		{ "l", "a..", true },
 	};
 
 	(void)state;

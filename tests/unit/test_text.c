@@ -233,7 +233,9 @@ static void test_no_room_for_the_blob(void **state)
 static void test_fit(void **state)
 {
 	(void)state;
-	static const char *const patterns[] = { "x", "\x01", "\xff", "\xc3\xa9", "\xe2\x82\xac", "\xe2\x80\xa8", "\xf0\x9f\x98\x80", "a\n\xe2\x82\xac\x01\xff" };
+	static const char *const patterns[] = {
+		"x", "\x01", "\xff", "\xc3\xa9", "\xe2\x82\xac", "\xe2\x80\xa8", "\xf0\x9f\x98\x80", "a\n\xe2\x82\xac\x01\xff"
+	};
 	char data[600];
 
 	for (size_t p = 0; p < KS_COUNT(patterns); p++) {

@@ -1,4 +1,4 @@
-/* deflate.h: bytes to a .gz, through libarchive's filter, hashed and counted. No time and no name in it: equal bytes in, equal bytes out. */
+/* deflate.h: bytes to a .gz, through libarchive's filter, hashed and counted. No time, no name in it: equal bytes in, equal bytes out. */
 #pragma once
 
 #include "base/error.h"

@@ -82,7 +82,9 @@ static int clear(int workspace, struct ks_error *err)
 		stage = ks_open_accessible(workspace, STAGE);
 	if (stage < 0) /* a file or a link goes by its name */
 		return unlinkat(workspace, STAGE, 0) == 0 || errno == ENOENT ? 0 : broken(err, "cannot clear " STAGE);
-	return remove_all(stage, NULL, err) < 0 ? -1 : unlinkat(workspace, STAGE, AT_REMOVEDIR) < 0 ? broken(err, "cannot clear " STAGE) : 0;
+	if (remove_all(stage, NULL, err) < 0)
+		return -1;
+	return unlinkat(workspace, STAGE, AT_REMOVEDIR) < 0 ? broken(err, "cannot clear " STAGE) : 0;
 }
 
 /* What is there may be used when it is empty, or the one that the session knows. Makes one where nothing is. */
@@ -208,7 +210,7 @@ int ks_job_deps_clear(struct ks_run *run, struct ks_unpack *in, struct ks_buf *r
 
 /* ---- the cache ---- */
 
-/* What has to go: an entry that is out of date, one that nobody has finished, or of too many the one that was used longest ago. "": none. */
+/* What has to go: an entry that is out of date, one that nobody has finished, of too many the one that was used longest ago. "": none. */
 static void find_stale(int cache, char ret[NAME_MAX + 1])
 {
 	int copy = openat(cache, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

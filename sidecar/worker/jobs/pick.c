@@ -117,8 +117,9 @@ static bool git_ignores(const struct ks_pick *pick, const struct ks_visit_item *
 		for (size_t s = 0; s < KS_COUNT(sets); s++) {
 			if (!sets[s])
 				continue;
-			const enum ks_ignored said = ks_ignore_match(sets[s], item->path + level->path_len, item->path_len - level->path_len,
-								     item->name, item->name_len, directory);
+			const enum ks_ignored said =
+				ks_ignore_match(sets[s], item->path + level->path_len, item->path_len - level->path_len, item->name,
+						item->name_len, directory);
 			if (said != KS_IGNORE_SILENT)
 				return said == KS_IGNORE_YES;
 		}

@@ -127,7 +127,8 @@ static int pop(struct removal *r, struct ks_error *err)
 		if (fd < 0 || fstat(fd, &st) < 0)
 			rc = fail_inside(r, "something", errno, err);
 		else if (st.st_dev != parent->dev || st.st_ino != parent->ino)
-			rc = ks_fail_at(err, KS_E_CHANGED, r->name->pointer, "%.200s was moved about while it was being removed", r->name->path);
+			rc = ks_fail_at(err, KS_E_CHANGED, r->name->pointer, "%.200s was moved about while it was being removed",
+					r->name->path);
 		else if (!(parent->dir = fdopendir(fd)))
 			rc = fail_inside(r, "something", errno, err);
 		else

@@ -1,5 +1,5 @@
 /* restore.c: KS_JOB_RESTORE: verifies an archive (fds[0]) whole, then extracts it into KS_RESTORE_NAME/new of root 0, where nobody looks.
- * Request: links, most bytes, most names, JSON pointer. Result: entries, bytes. KS_JOB_SWAP puts it in place, KS_JOB_SWEEP takes it away. */
+ * Request: links, most bytes, most names, JSON pointer. Result: entries, bytes. KS_JOB_SWAP puts it in place, KS_JOB_SWEEP away. */
 #include "jobs.h"
 
 #include <errno.h>

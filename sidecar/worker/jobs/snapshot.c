@@ -81,8 +81,8 @@ static int add_header(struct snapshot *s, const struct ks_tar_entry *entry, stru
 
 /* ---- files ---- */
 
-/* Where the bytes are: SEEK_DATA and SEEK_HOLE, lseek(2). A file system that knows no holes says that all is data. 0: one piece, or too many
- * to be worth it, or it changes under us; then all of it is read. */
+/* Where the bytes are: SEEK_DATA and SEEK_HOLE, lseek(2). A file system that knows no holes says that all is data. 0: one piece, or too
+ * many to be worth it, or it changes under us; then all of it is read. */
 static size_t find_extents(struct snapshot *s, int fd, int64_t size)
 {
 	size_t count = 0;
@@ -285,7 +285,8 @@ static int finish(struct snapshot *s, struct ks_buf *result, struct ks_error *er
 		return -1;
 	const int64_t in = ks_deflate_in(s->deflate);
 	if (in > KS_ARCHIVE_RATIO_FROM && in / KS_ARCHIVE_RATIO > bytes) {
-		(void)ks_fail(err, KS_E_TOO_LARGE, "the workspace packs to less than 1/%d, which restore takes for a bomb", KS_ARCHIVE_RATIO);
+		(void)ks_fail(err, KS_E_TOO_LARGE, "the workspace packs to less than 1/%d, which restore takes for a bomb",
+			      KS_ARCHIVE_RATIO);
 		return ks_error_hint(err, "make holes of its zeros first: fallocate --dig-holes");
 	}
 	if (s->run->fd_count == 1 && fsync(s->run->fds[0]) < 0) {

@@ -1,5 +1,5 @@
-/* survey.h: what a snapshot will hold: the names of a tree in bytewise order, and those that stay out, with the reason. No link is followed,
- * no mount point crossed; nothing but directories is opened. */
+/* survey.h: what a snapshot will hold: the names of a tree in bytewise order, and those that stay out, with the reason. No link is
+ * followed, no mount point crossed; nothing but directories is opened. */
 #pragma once
 
 #include <sys/stat.h>

@@ -1,6 +1,7 @@
-/* tar.h: the tar format (POSIX.1-2017 pax, ustar, and the long names of GNU): entries to bytes and back. Strict where others guess: a header
- * that can be read in two ways is refused. libarchive's own reader of tar is not used, because it turns decomposed names into composed
- * ones, and passes in silence over headers that have to be refused by name. Checks the format only; where an entry may lie is unpack.h. */
+/* tar.h: the tar format (POSIX.1-2017 pax, ustar, and the long names of GNU): entries to bytes and back. Strict where others guess: a
+ * header that can be read in two ways is refused. libarchive's own reader of tar is not used, because it turns decomposed names into
+ * composed ones, and passes in silence over headers that have to be refused by name. Checks the format only; where an entry may lie is
+ * unpack.h. */
 #pragma once
 
 #include <sys/stat.h>

@@ -413,8 +413,8 @@ int ks_tar_next(struct ks_tar_reader *reader, struct ks_tar_entry *ret, struct k
 			rc = read_gnu_name(reader, &reader->path, &x.has_path, size, err);
 		else if (header.type == 'K')
 			rc = read_gnu_name(reader, &reader->target, &x.has_target, size, err);
-		else
-			rc = read_records(reader, size, KS_ARCHIVE_RECORDS, err) < 0 ? -1 : take_records(reader, &x, header.type == 'g', err);
+		else if ((rc = read_records(reader, size, KS_ARCHIVE_RECORDS, err)) >= 0)
+			rc = take_records(reader, &x, header.type == 'g', err);
 		if (rc < 0)
 			return -1;
 		x.any |= header.type != 'g';

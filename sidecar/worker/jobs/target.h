@@ -16,8 +16,8 @@ struct ks_target {
 #define KS_AUTOTARGET KS_CLEANUP(ks_target_free)
 void ks_target_free(struct ks_target *target);
 
-/* A regular file, or nothing (yet). Refused by type, and when its content is not the box's user's to change: no right to write, or a file of
- * somebody else that has further names. *ret must be empty; ret->dir -1 counts as that. */
+/* A regular file, or nothing (yet). Refused by type, and when its content is not the box's user's to change: no right to write, or a file
+ * of somebody else that has further names. *ret must be empty; ret->dir -1 counts as that. */
 int ks_target_look(const struct ks_name *name, struct ks_target *ret, struct ks_error *err);
 /* ifMatch: `changed` when there is nothing, or something with another etag; else sets must_be_same. "" asks nothing. */
 int ks_target_match(struct ks_target *target, const char *if_match, struct ks_error *err);

@@ -220,7 +220,8 @@ static int run(struct pass *pass, struct ks_error *err)
 }
 
 int ks_unpack_archive(int fd, const struct ks_unpack_rules *rules, const struct ks_unpack_sink *sink,
-		      void (*tell)(void *arg, int64_t done, int64_t size), void *tell_arg, struct ks_unpack_facts *ret, struct ks_error *err)
+		      void (*tell)(void *arg, int64_t done, int64_t size), void *tell_arg, struct ks_unpack_facts *ret,
+		      struct ks_error *err)
 {
 	KS_AUTOFREE struct pass *pass = calloc(1, sizeof(*pass));
 

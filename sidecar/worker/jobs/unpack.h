@@ -25,4 +25,5 @@ struct ks_unpack_facts {
 
 /* `sink` may be NULL. `tell` hears of bytes read, of how many. */
 int ks_unpack_archive(int fd, const struct ks_unpack_rules *rules, const struct ks_unpack_sink *sink,
-		      void (*tell)(void *arg, int64_t done, int64_t size), void *tell_arg, struct ks_unpack_facts *ret, struct ks_error *err);
+		      void (*tell)(void *arg, int64_t done, int64_t size), void *tell_arg, struct ks_unpack_facts *ret,
+		      struct ks_error *err);

@@ -99,9 +99,9 @@ static const char *add_named(struct ks_wild *wild, struct input *in)
 		const char *name;
 		const char *ranges; /* pairs */
 	} classes[] = {
-		{ "[:alnum:]", "09AZaz" }, { "[:alpha:]", "AZaz" },  { "[:blank:]", "  \t\t" },	     { "[:cntrl:]", "\001\037\177\177" },
-		{ "[:digit:]", "09" },	   { "[:graph:]", "!~" },    { "[:lower:]", "az" },	     { "[:print:]", " ~" },
-		{ "[:punct:]", "!/:@[`{~" }, { "[:space:]", "\t\r  " }, { "[:upper:]", "AZ" }, { "[:xdigit:]", "09AFaf" },
+		{ "[:alnum:]", "09AZaz" },   { "[:alpha:]", "AZaz" },	{ "[:blank:]", "  \t\t" }, { "[:cntrl:]", "\001\037\177\177" },
+		{ "[:digit:]", "09" },	     { "[:graph:]", "!~" },	{ "[:lower:]", "az" },	   { "[:print:]", " ~" },
+		{ "[:punct:]", "!/:@[`{~" }, { "[:space:]", "\t\r  " }, { "[:upper:]", "AZ" },	   { "[:xdigit:]", "09AFaf" },
 	};
 	const char *wrong = NULL;
 
