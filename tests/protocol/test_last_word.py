@@ -88,6 +88,7 @@ def test_a_child_does_not_end_a_cell(client):
         ("node", "require('child_process').spawn('sleep', ['0.2']).on('exit', (c) => console.log('child', c))", "child 0\n", 0),
         ("node", "require('child_process').spawn('sleep', ['60'], { detached: true }).unref(); process.exit(1)", "", 1),
     ],
+    ids=lambda value: value[:50] if isinstance(value, str) else None,
 )
 def test_nothing_before_it_is_lost(client, language, code, stdout, status):
     result = client.code(code, language=language)
