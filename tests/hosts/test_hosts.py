@@ -62,7 +62,7 @@ def test_a_killed_host_leaves_nothing(kit, name, as_user, test_user):
     try:
         for host, moment, fits in hosts:
             host.wait_for(lambda: fits(host), moment, pause=0.001)
-            assert host.sidecars()
+            host.wait_for(host.sidecars, "its sidecar")  # which has no arguments for a moment, when it starts itself anew
             groups |= cgroups_of(leftovers.descendants(host.process.pid))
             host.kill()
         assert groups or as_user != "root"  # who may make some
