@@ -144,6 +144,7 @@ def test_a_deep_path(files):
     assert files.names() == []
 
 
+@pytest.mark.endurance
 def test_many_names_bound_the_memory(files):
     count = 1000000 if BIG else 20000
     files.python(f"import os\nos.mkdir('big')\nfor i in range({count}): os.mknod(f'big/{{i:07}}{{\"x\" * 40}}')", timeoutMs=600000, timeout=600)

@@ -118,6 +118,7 @@ def test_host_changes_are_seen_too(client):
     assert [(f["path"], f["change"]) for f in run.result()["files"]] == [("from-host", "created")]
 
 
+@pytest.mark.endurance
 def test_ten_thousand_files(client):
     result = client.run("python3", "-c", "for i in range(10000): open(f'{i:05}', 'w').close()", timeoutMs=60000)
     files = result["files"]
@@ -189,6 +190,7 @@ def test_cancelled_while_others_wait_for_the_same_look(client, make_dir):
     assert client.call("stats/get")["snapshotBytes"] == 0
 
 
+@pytest.mark.endurance
 def test_finished_calls_keep_no_snapshot(client, make_dir):
     where = make_dir("kept")
     fill(where, 5000, 20)

@@ -477,6 +477,7 @@ def test_cancel_in_the_swap(client, wide):
         assert whole(path) == ("o" if "error" in reply else "n")
 
 
+@pytest.mark.endurance
 def test_kill_in_the_swap(sidecar, wide, client):
     _, path, archive = wide
     seen = set()
