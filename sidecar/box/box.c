@@ -469,10 +469,21 @@ void ks_box_kill(struct ks_box *box)
 	kill_all(box);
 }
 
+/* A /proc of another namespace, as some containers have it, has other numbers. */
+static bool proc_is_ours(void)
+{
+	static int ours = -1;
+	char number[16] = "";
+
+	if (ours < 0)
+		ours = readlink("/proc/self", number, sizeof(number) - 1) > 0 && atoi(number) == getpid();
+	return ours;
+}
+
 int ks_box_main_pid(struct ks_box *box)
 {
 	if (box->main_pid == 0 && box->main_pidfd >= 0)
-		box->main_pid = ks_pidfd_pid(box->main_pidfd);
+		box->main_pid = proc_is_ours() ? ks_pidfd_pid(box->main_pidfd) : -1;
 	return box->main_pidfd >= 0 && box->main_pid > 0 ? box->main_pid : -1;
 }
 

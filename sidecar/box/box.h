@@ -53,7 +53,7 @@ int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct 
  * The kernel takes the memory of the process apart before it tells of its end. False, and nothing is done: somebody else may be
  * there. */
 bool ks_box_conclude(struct ks_box *box, int exit_code);
-/* Of the main process, as seen from here; -1: it has not started, or is gone. */
+/* Of the main process, in our pid namespace; -1: it has not started, or is gone, or /proc is not of that namespace. */
 int ks_box_main_pid(struct ks_box *box);
 /* SIGKILL to everything inside; `ended` (how LOST) follows unless the end was known already. */
 void ks_box_kill(struct ks_box *box);

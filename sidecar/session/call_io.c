@@ -211,12 +211,14 @@ static struct ks_call *receiver(struct ks_call *call, const struct kern_frame *f
 	return cell && cell->state == KS_CALL_RUNNING && frame->call == cell->number ? cell : NULL;
 }
 
-/* A state. Whoever has the channel can write to it; what the main process is up to is only for that process to say. */
+/* A state. Whoever has the channel can write to it; what the main process is up to is only for that process to say. Where its number
+ * is not known, a cell is believed to be done by what has its channel, as everything else there is, but no box is ended. */
 static void take_word(struct ks_call *call, const struct kern_frame *frame)
 {
 	const bool boots = call->kernel ? call->kernel->state == KS_KERNEL_STARTING : call->parked && !call->begun;
+	const int main = call->box ? ks_box_main_pid(call->box) : -1;
 
-	if (!boots && (!call->box || call->sender != ks_box_main_pid(call->box)))
+	if (!boots && call->sender != main && (main > 0 || !call->kernel))
 		return;
 	if (call->kernel) {
 		if (ks_kernel_frame(call->kernel, frame) < 0)

@@ -100,3 +100,18 @@ def test_nothing_before_it_is_lost(client, language, code, stdout, status):
 def test_an_error_of_node_is_printed_whole(client, code):
     result = client.code(code, language="node")
     assert result["exitCode"] == 1 and "Node.js v" in result["stderr"].splitlines()[-1]
+
+
+def test_where_proc_is_of_another_namespace(sidecar, program, as_user, make_dir):
+    """As some containers have it: numbers of processes there are not those that the kernel attests. Nothing waits for a word that never counts."""
+    if as_user != "root":
+        pytest.skip("a pid namespace with another's /proc is root's to make")
+    wrapper = os.path.join(make_dir("bin"), "wrapper")
+    with open(wrapper, "w", encoding="ascii") as file:
+        file.write(f'#!/bin/sh\nexec unshare --pid --fork --kill-child {program} "$@"\n')
+    os.chmod(wrapper, 0o755)
+    client = sidecar(program=wrapper)
+    plain(client.code("print(1)"), "1\n")
+    kernel = Kernel(client)
+    ok(kernel.run("print(2)"), "2\n")
+    ok(kernel.run("print(3)"), "3\n")
