@@ -7,6 +7,7 @@ const { newHandle } = require('./sidecar.js');
 const { fail, shown } = require('./options.js');
 
 const ANSWER_BYTES = 512 << 10; // of a line that is an answer, in one message
+const AGAIN_MS = 10; // when the queue of the input is full
 
 /** An abort by the caller's signal, or by us when a callback throws. */
 function stopper(signal) {
@@ -65,7 +66,18 @@ function asker(sidecar, runId, onInput, signal, failed) {
     const said = Buffer.from(`${line}\n`);
     const parts = ended ? [{ eof: true }] : // nobody answers: the code hears that there is no more
       Array.from({ length: Math.ceil(said.length / ANSWER_BYTES) }, (_, i) => ({ base64: said.toString('base64', i * ANSWER_BYTES, (i + 1) * ANSWER_BYTES) }));
-    for (const part of parts) await sidecar.request('run/stdin', { runId, ...part });
+    for (const part of parts) await give(part);
+  }
+  /** Waits while what was given before has not been read. */
+  async function give(part) {
+    for (;;) {
+      try {
+        return await sidecar.request('run/stdin', { runId, ...part });
+      } catch (error) {
+        if (!error.retryable || signal.aborted) throw error;
+        await new Promise((resolve) => { setTimeout(resolve, AGAIN_MS); });
+      }
+    }
   }
   return (question) => ended || answer(question).catch((error) => { if (!signal.aborted && error.reason !== 'gone') failed(error); });
 }

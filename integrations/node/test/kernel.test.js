@@ -47,10 +47,10 @@ test('interrupt, abort and deadline keep the state', async () => {
 test('a cell asks: answers, none, too late, wrong', async () => {
   const kernel = await box.kernel();
   const asked = [];
-  const answers = ['Ada', 'ü'.repeat(700_000), null];
+  const answers = ['Ada', 'ü'.repeat(3_000_000), null];
   const onInput = async (prompt, { password }) => { asked.push([prompt, password]); return answers.shift(); };
   const r = await kernel.runCode('import getpass\nx = input("name? "), len(getpass.getpass("word: "))\nprint(x)\ntry: input()\nexcept EOFError: input()', { onInput });
-  assert.deepEqual([r.stdout, r.error.name], ["('Ada', 700000)\n", 'EOFError']);
+  assert.deepEqual([r.stdout, r.error.name], ["('Ada', 3000000)\n", 'EOFError']);
   assert.deepEqual(asked, [['name? ', false], ['word: ', true], ['', false]]);
   assert.equal((await kernel.runCode('input()')).error.name, 'EOFError');
   let told;

@@ -2,6 +2,7 @@
 
 import base64
 import logging
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kern_sandbox")
 CREDIT_BYTES = 64 << 10  # of output are taken before the box is told so
-ANSWER_BYTES = 1 << 20  # what the queue of a run takes
+ANSWER_BYTES = 1 << 19  # in one message; the queue of a run takes twice as much
+AGAIN_S = 0.01  # when it is full
 LATE = ("gone", "unknown_handle")  # the cell has ended in the meantime
 
 
@@ -126,8 +128,14 @@ def between_cells(on_output: Optional[OnOutput], on_state: Optional[OnState]) ->
 
 
 def _tell(connection: Any, method: str, params: Dict[str, Any]) -> None:
-    try:
-        connection.call(method, params)
-    except SandboxError as problem:
-        if problem.reason not in LATE:
-            raise
+    """What comes too late is nothing to anybody; what cannot be taken now is said again."""
+    while True:
+        try:
+            connection.call(method, params)
+            return
+        except SandboxError as problem:
+            if problem.reason in LATE:
+                return
+            if not problem.retryable:
+                raise
+        time.sleep(AGAIN_S)

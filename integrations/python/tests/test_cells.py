@@ -43,6 +43,8 @@ def test_questions(kernel):
     result = kernel.run_code("import getpass\ninput('Name? ') + getpass.getpass('Word: ')", on_input=answer)
     assert result.results[0].text == "'<1><2>'" and asked == [("Name? ", False), ("Word: ", True)]
     assert kernel.run_code("input()").error.name == "EOFError"
+    long = kernel.run_code("len(input())", on_input=lambda prompt, password: "ü" * 3_000_000)  # more than waits for a reader
+    assert long.results[0].text == "3000000"
     assert kernel.run_code("input()", on_input=lambda prompt, password: None).error.name == "EOFError"
 
 
