@@ -416,9 +416,28 @@ static int open_stat(int pidfd)
 	return ks_pidfd_pid(pidfd) == pid ? KS_TAKE_FD(fd) : -1;
 }
 
+/* A /proc of another namespace, as some containers have it, has other numbers. */
+static bool proc_is_ours(void)
+{
+	static int ours = -1;
+	char number[16] = "";
+
+	if (ours < 0)
+		ours = readlink("/proc/self", number, sizeof(number) - 1) > 0 && atoi(number) == getpid();
+	return ours;
+}
+
+int ks_box_main_pid(struct ks_box *box)
+{
+	if (box->main_pid == 0 && box->main_pidfd >= 0)
+		box->main_pid = proc_is_ours() ? ks_pidfd_pid(box->main_pidfd) : -1;
+	return box->main_pidfd >= 0 && box->main_pid > 0 ? box->main_pid : -1;
+}
+
 struct process {
 	unsigned flags; /* PF_* */
 	long threads;
+	int64_t children_us; /* cpu time of the children that it has waited for */
 };
 
 /* proc(5): the fields behind the name, which may hold anything. False: there is no such process, or it cannot be seen. */
@@ -426,7 +445,7 @@ static bool read_process(struct ks_box *box, struct ks_box_end *ret, struct proc
 {
 	const int64_t tick_us = 1000000 / sysconf(_SC_CLK_TCK);
 	unsigned long user = 0, kernel = 0;
-	long pages = 0;
+	long pages = 0, children_user = 0, children_kernel = 0;
 	char text[1024];
 
 	if (box->main_stat < 0)
@@ -434,22 +453,29 @@ static bool read_process(struct ks_box *box, struct ks_box_end *ret, struct proc
 	ssize_t n = box->main_stat < 0 ? -1 : pread(box->main_stat, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	const char *rest = strrchr(text, ')');
-	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %ld %*d %*u %*u %ld",
-			    &ret_process->flags, &user, &kernel, &ret_process->threads, &pages) != 5)
+	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %ld %*d %*u %*u %ld",
+			    &ret_process->flags, &user, &kernel, &children_user, &children_kernel, &ret_process->threads, &pages) != 7)
 		return false;
 	ret->user_us = (int64_t)user * tick_us;
 	ret->system_us = (int64_t)kernel * tick_us;
 	ret->max_rss_bytes = (int64_t)pages * sysconf(_SC_PAGESIZE);
+	ret_process->children_us = (children_user + children_kernel) * tick_us;
 	return true;
+}
+
+static int64_t others(struct ks_box *box, struct ks_box_end *ret, struct process *ret_process)
+{
+	const int64_t tasks = box->leaf && box->main_pidfd >= 0 ? ks_leaf_tasks_now(box->leaf) : -1;
+
+	return tasks > 0 && read_process(box, ret, ret_process) ? tasks - ret_process->threads : -1;
 }
 
 int64_t ks_box_others(struct ks_box *box)
 {
 	struct ks_box_end ignored;
 	struct process main;
-	const int64_t tasks = box->leaf && box->main_pidfd >= 0 ? ks_leaf_tasks_now(box->leaf) : -1;
 
-	return tasks > 0 && read_process(box, &ignored, &main) ? tasks - main.threads : -1;
+	return others(box, &ignored, &main);
 }
 
 /* ---- ends ---- */
@@ -467,24 +493,6 @@ void ks_box_kill(struct ks_box *box)
 {
 	box->killed_by_us = true;
 	kill_all(box);
-}
-
-/* A /proc of another namespace, as some containers have it, has other numbers. */
-static bool proc_is_ours(void)
-{
-	static int ours = -1;
-	char number[16] = "";
-
-	if (ours < 0)
-		ours = readlink("/proc/self", number, sizeof(number) - 1) > 0 && atoi(number) == getpid();
-	return ours;
-}
-
-int ks_box_main_pid(struct ks_box *box)
-{
-	if (box->main_pid == 0 && box->main_pidfd >= 0)
-		box->main_pid = proc_is_ours() ? ks_pidfd_pid(box->main_pidfd) : -1;
-	return box->main_pidfd >= 0 && box->main_pid > 0 ? box->main_pid : -1;
 }
 
 /* Both together to the nanosecond (clock_getcpuclockid(3)); how they are shared out is known in ticks only. */
@@ -505,11 +513,14 @@ bool ks_box_conclude(struct ks_box *box, int exit_code)
 	struct ks_box_end now;
 	struct process main;
 
-	if (box->reported || box->killed_by_us || ks_box_others(box) != 1 || !read_process(box, &now, &main))
+	if (box->reported || box->killed_by_us || others(box, &now, &main) != 1)
 		return false;
+	if (ks_leaf_memory_now(box->leaf) < 0)
+		return false; /* then the peak is told by the end only */
 	struct ks_exit_report report = { .wait_status = exit_code << 8, .wall_us = ks_now_us() - box->started_us, .user_us = now.user_us,
 					 .system_us = now.system_us, .max_rss_bytes = now.max_rss_bytes, .alone = 1 };
 	measure_cpu(box, &report);
+	report.user_us += main.children_us;
 	kill_all(box);
 	report_end(box, KS_END_EXITED, &report);
 	return true;

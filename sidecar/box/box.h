@@ -51,7 +51,7 @@ bool ks_box_is_ready(const struct ks_box *box);
 int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct ks_error *err);
 /* Its main process has said that it ends now, with this status, and it is the only one: the box is killed, and `ended` called as if it had.
  * The kernel takes the memory of the process apart before it tells of its end. False, and nothing is done: somebody else may be
- * there. */
+ * there, or no cgroup counts its memory. */
 bool ks_box_conclude(struct ks_box *box, int exit_code);
 /* Of the main process, in our pid namespace; -1: it has not started, or is gone, or /proc is not of that namespace. */
 int ks_box_main_pid(struct ks_box *box);

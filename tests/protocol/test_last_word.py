@@ -38,6 +38,14 @@ def test_it_ends_the_call(client, make_dir, cgroup):
     plain(client.code("print('next')", sessionId=session), "next\n")
 
 
+def test_what_a_child_has_used_is_counted(client):
+    """Nothing in this code keeps the runner from saying it: the child has been waited for."""
+    code = """import os; os.system("python3 -c 'import time\\nwhile time.process_time() < 0.2: pass'")"""
+    for _ in range(6):  # now and then the end itself comes first
+        result = client.code(code)
+        assert result["exitCode"] == 0 and result["usage"]["cpuUserUs"] + result["usage"]["cpuSystemUs"] > 150_000
+
+
 @pytest.mark.parametrize("status, code", [(b"0", 0), (b"255", 255), (b"256", 0), (b"-1", 1), (b"", 0), (b"x9", 9), (b"\xff" * 9, 0)])
 def test_any_status(client, status, code, cgroup):
     result = client.code(SAY + f"say({status!r}); time.sleep(60)")
