@@ -180,6 +180,11 @@ def test_each_cell_prints_where_the_last_one_did_not(kernel):
     ok(kernel.run("import os, sys, time, threading\nprint('1')"), "1\n")
     ok(kernel.run("os.dup2(os.open('/dev/null', os.O_WRONLY), 1); print('unseen'); os.close(2)"))
     ok(kernel.run("print('2'); print('e', file=sys.stderr)"), "2\n", "e\n")
+    ok(kernel.run("os.closerange(4, 300)\nfiles = [open(f'f{n}', 'w') for n in range(8)]"))  # they get the numbers of the pipes
+    ok(kernel.run("print('7'); print('e', file=sys.stderr)"), "7\n", "e\n")
+    ok(kernel.run("child = os.fork()\nif not child: time.sleep(60)"))
+    ok(kernel.run("print('8'); os.kill(child, 9); _ = os.waitpid(child, 0)"), "8\n")  # in new pipes
+    ok(kernel.run("for f in files: _ = f.write('x'); f.close()\nprint([os.stat(f'f{n}').st_size for n in range(8)])"), "[1, 1, 1, 1, 1, 1, 1, 1]\n")
     thread = "go = threading.Event(); threading.Thread(target=lambda: (go.wait(), print('between'))).start()"
     ok(kernel.run(thread))  # a thread of the process itself
     ok(kernel.run("threading.Timer(0.1, go.set).start()"))

@@ -69,11 +69,24 @@ def parts_of(data):
     return parts
 
 
-def connect(pipes):
-    """Puts the cell's pipes where stdout and stderr are, whatever the code of the last cell has put there."""
-    runner.flush()  # what is printed between two cells goes where the last one's output went
-    posix.dup2(pipes[0], 1)
-    posix.dup2(pipes[1], 2)
+class Pipes:
+    """Of the cells' stdout and stderr. A number of ours that the code has closed is no longer ours."""
+
+    def __init__(self):
+        self.kept = []  # (descriptor, what it is)
+
+    def replace(self, fds):
+        for fd, what in self.kept:
+            if runner.identity(fd) == what:
+                posix.close(fd)
+        self.kept = [(fd, runner.identity(fd)) for fd in fds]
+
+    def connect(self):
+        """Puts them where stdout and stderr are, whatever the code of the last cell has put there."""
+        runner.flush()  # what is printed between two cells goes where the last one's output went
+        for stream, (fd, what) in enumerate(self.kept, 1):
+            if runner.identity(fd) == what:
+                posix.dup2(fd, stream)
 
 
 def read_all(fd):
@@ -156,7 +169,7 @@ def serve(namespace):
     sys.path[0] = ""
     _signal.signal(_signal.SIGINT, cells.interrupts)
     channel.close([("ready", b""), ("inline", b"")])
-    pipes = []
+    pipes = Pipes()
     while True:
         cell = receive(sock)
         if cell is None:
@@ -164,10 +177,9 @@ def serve(namespace):
         channel.call, parts, fds = cell
         name = parts["name"].decode("utf-8", "replace")
         if "same" not in parts:
-            for fd in pipes:
-                posix.close(fd)
-            pipes, fds = fds[:2], fds[2:]
-        connect(pipes)
+            pipes.replace(fds[:2])
+            fds = fds[2:]
+        pipes.connect()
         source = parts["code"] if "code" in parts else read_all(fds.pop(0))
         if source.startswith(b"\xef\xbb\xbf"):
             source = source[3:]

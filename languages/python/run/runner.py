@@ -21,6 +21,15 @@ HOOKED = frozenset((  # imports that imports.py has to see
 ONLY_AST, TOP_LEVEL_AWAIT, COROUTINE = 0x400, 0x2000, 0x80  # of ast and inspect, which cost too much to import
 
 
+def identity(fd):
+    """Of the open file: code may close a descriptor and get the number for something else."""
+    try:
+        found = posix.fstat(fd)
+        return found.st_dev, found.st_ino
+    except (OSError, OverflowError):
+        return None
+
+
 class Channel:
     """Frames out, acknowledgements in. It may be gone at any time (the code can close it): then nothing is sent."""
 
@@ -29,20 +38,13 @@ class Channel:
         self.lock, self.busy = _thread.RLock(), False
         self.patient = True  # False: the value is the last that is said, so nothing has to wait until it is recorded
         self.open = True  # a kernel's is not between two cells: what a thread reads then would be the next cell
-        self.socket = self.identity()
+        self.socket = identity(fd)
         if self.socket:
             posix.set_inheritable(fd, False)
 
-    def identity(self):
-        try:
-            found = posix.fstat(self.fd)
-            return found.st_dev, found.st_ino
-        except (OSError, OverflowError):
-            return None
-
     def usable(self):
         # Not in a forked child, whose frames would get between ours, and not when another file has the number now.
-        return self.open and self.socket is not None and self.pid == posix.getpid() and self.socket == self.identity()
+        return self.open and self.socket is not None and self.pid == posix.getpid() and self.socket == identity(self.fd)
 
     def send(self, kind, parts):
         """Returns when the host has recorded the frame, after all that was printed before it. False: not sent."""
