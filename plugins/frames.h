@@ -21,7 +21,7 @@
 
 /* Types that kern_plugin.h does not need to know. */
 #define KS_FRAME_ACK 7u	  /* from the host only */
-#define KS_FRAME_CELL 8u  /* from the host only: run this; descriptors beside it: stdout, stderr, the code */
+#define KS_FRAME_CELL 8u  /* from the host only: run this; beside it the descriptors that it needs */
 #define KS_FRAME_RUN 9u	  /* from the host only: to a runner that waits (KERN_RUN_PARK) */
 
 enum ks_frames_status {
@@ -38,7 +38,7 @@ struct ks_frames {
 	bool open; /* there is one */
 	bool corrupt;
 	bool limit; /* frames were dropped */
-	bool no_ack; /* wanted for the newest one */
+	bool no_ack; /* the newest one wants none */
 	uint32_t last_id;
 	unsigned count;	    /* frames begun in this call */
 	const char *reason; /* why corrupt, for a log line; a constant */
@@ -55,7 +55,7 @@ void ks_frames_free(struct ks_frames *frames);
 const struct kern_part *ks_frame_part(const struct kern_frame *frame, const char *key);
 /* "0" to "255" of what the box says: other characters count nothing. */
 int ks_frame_status(const struct kern_part *part);
-/* The datagram that tells the box that the frame has been recorded in its place in the output. */
 /* A message of the host: one datagram, of at most KS_FRAME_PIECE bytes of parts. */
 void ks_frames_write(uint32_t type, uint32_t call, const struct kern_part *parts, size_t count, struct ks_buf *datagram);
+/* The datagram that tells the box that the frame has been recorded in its place in the output. */
 void ks_frames_ack(uint32_t call, uint32_t id, uint8_t ret[static KS_FRAME_HEADER]);

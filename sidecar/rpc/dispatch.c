@@ -59,13 +59,12 @@ static void send_error(struct ks_server *server, const char *id, const struct ks
 	(void)ks_outgoing_push(&server->outgoing, KS_LANE_CONTROL, NULL, KS_LINE_REPLY, &piece, 1);
 }
 
-static void notify(struct ks_server *server, enum ks_lane lane, struct ks_flow *flow, const char *method, struct ks_buf *params_json)
+static void notify(struct ks_server *server, enum ks_lane lane, struct ks_flow *flow, enum ks_line_kind kind, const char *method,
+		   struct ks_buf *params_json)
 {
 	struct ks_piece pieces[] = { PIECE("{\"jsonrpc\":\"2.0\",\"method\":\""), PIECE(method), PIECE("\",\"params\":"),
 				     { params_json->data, params_json->len }, PIECE("}") };
 	size_t len = 1;
-	enum ks_line_kind kind = strcmp(method, "$/log") == 0 ? KS_LINE_DROPPABLE :
-				 strcmp(method, "kernel/state") == 0 ? KS_LINE_PATIENT : KS_LINE_NOTE;
 
 	for (size_t i = 0; i < KS_COUNT(pieces); i++)
 		len += pieces[i].len;
@@ -77,14 +76,14 @@ static void notify(struct ks_server *server, enum ks_lane lane, struct ks_flow *
 	ks_buf_free(params_json);
 }
 
-void ks_notify(struct ks_server *server, enum ks_lane lane, const char *method, struct ks_buf *params_json)
+void ks_notify(struct ks_server *server, enum ks_lane lane, enum ks_line_kind kind, const char *method, struct ks_buf *params_json)
 {
-	notify(server, lane, NULL, method, params_json);
+	notify(server, lane, NULL, kind, method, params_json);
 }
 
 void ks_notify_in_flow(struct ks_server *server, struct ks_flow *flow, const char *method, struct ks_buf *params_json)
 {
-	notify(server, KS_LANE_OUTPUT, flow, method, params_json);
+	notify(server, KS_LANE_OUTPUT, flow, KS_LINE_NOTE, method, params_json);
 }
 
 /* ---- requests ---- */

@@ -247,7 +247,7 @@ static void session_closed(void *arg, const char *session_id, const char *reason
 	ks_write_key_string(&json, "sessionId", session_id);
 	ks_write_key_string(&json, "reason", reason);
 	ks_write_close(&json, '}');
-	ks_notify(app->server, KS_LANE_EVENT, "session/closed", &json);
+	ks_notify(app->server, KS_LANE_EVENT, KS_LINE_NOTE, "session/closed", &json);
 	ks_buf_free(&json);
 }
 

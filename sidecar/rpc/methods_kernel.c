@@ -220,7 +220,7 @@ static void on_state(void *arg, const struct ks_kernel *kernel)
 	if (kernel->state == KS_KERNEL_DEAD)
 		ks_outcome_write_fault(&kernel->death, &json);
 	ks_write_close(&json, '}');
-	ks_notify(app->server, KS_LANE_EVENT, "kernel/state", &json);
+	ks_notify(app->server, KS_LANE_EVENT, KS_LINE_PATIENT, "kernel/state", &json);
 }
 
 static void on_output(void *arg, const struct ks_kernel *kernel, enum ks_output which, const char *data, size_t len)

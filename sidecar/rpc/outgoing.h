@@ -18,7 +18,7 @@ enum ks_lane { KS_LANE_CONTROL, KS_LANE_EVENT, KS_LANE_OUTPUT, KS_LANES };
 #define KS_EVENT_DROPPABLE_MAX ((size_t)256 << 10) /* event lane: above it the oldest droppable lines go */
 #define KS_REPLIES_BUSY ((size_t)16 << 20)	   /* unsent replies above it: new work is `overloaded` */
 #define KS_OUTPUT_BUSY ((size_t)64 << 20)	   /* unsent output above it: the same, and streams hold back */
-#define KS_PATIENCE_MS 1
+#define KS_PATIENCE_MS 1			   /* of lines that may wait for company */
 #define KS_UNSENT_LOST ((size_t)64 << 20) /* unsent replies and events above it: the client is lost */
 
 enum ks_line_kind {

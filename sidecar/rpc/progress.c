@@ -31,7 +31,7 @@ static void tell(struct ks_request *request)
 		ks_write_key_int(&json, "total", request->progress.total);
 	ks_write_close(&json, '}');
 	request->progress.phase = NULL;
-	ks_notify(request->server, KS_LANE_CONTROL, "$/progress", &json);
+	ks_notify(request->server, KS_LANE_CONTROL, KS_LINE_NOTE, "$/progress", &json);
 }
 
 void ks_request_progress(struct ks_request *request, const char *phase, int64_t done, int64_t total)

@@ -215,7 +215,7 @@ static void on_log(void *arg, enum ks_log_level level, const char *code, const c
 	ks_write_key_string(&params, "code", code);
 	ks_write_key_string(&params, "message", text);
 	ks_write_close(&params, '}');
-	ks_notify(server, KS_LANE_EVENT, "$/log", &params);
+	ks_notify(server, KS_LANE_EVENT, KS_LINE_DROPPABLE, "$/log", &params);
 	server->logging = false;
 }
 

@@ -57,8 +57,8 @@ void ks_request_keep_params(struct ks_request *request);
 /* How many bytes the JSON of the result may have so that its line can leave. */
 size_t ks_request_room(const struct ks_request *request);
 
-/* `params_json`: an object; its content is taken. KS_LANE_CONTROL or KS_LANE_EVENT. Before `initialize`: nothing. */
-void ks_notify(struct ks_server *server, enum ks_lane lane, const char *method, struct ks_buf *params_json);
+/* `params_json`: an object; its content is taken. KS_LANE_CONTROL or KS_LANE_EVENT; no reply. Before `initialize`: nothing. */
+void ks_notify(struct ks_server *server, enum ks_lane lane, enum ks_line_kind kind, const char *method, struct ks_buf *params_json);
 /* The same as a line of the output lane, behind the others of its flow. */
 void ks_notify_in_flow(struct ks_server *server, struct ks_flow *flow, const char *method, struct ks_buf *params_json);
 

@@ -376,10 +376,10 @@ static void test_log_and_notifications(void **state)
 	expect(&r, "{\"jsonrpc\":\"2.0\",\"method\":\"$/log\",\"params\":{\"level\":\"warn\",\"code\":\"some_code\","
 		   "\"message\":\"a \\\"text\\\" of 5? words \xef\xbf\xbd\"}}");
 	ks_buf_str(&params, "{\"sessionId\":\"s\",\"reason\":\"test\"}");
-	ks_notify(r.server, KS_LANE_EVENT, "session/closed", &params);
+	ks_notify(r.server, KS_LANE_EVENT, KS_LINE_NOTE, "session/closed", &params);
 	expect(&r, "{\"jsonrpc\":\"2.0\",\"method\":\"session/closed\",\"params\":{\"sessionId\":\"s\",\"reason\":\"test\"}}");
 	ks_buf_str(&params, "{\"kernelId\":\"k\",\"state\":\"idle\"}"); /* may wait for company, but not for ever */
-	ks_notify(r.server, KS_LANE_EVENT, "kernel/state", &params);
+	ks_notify(r.server, KS_LANE_EVENT, KS_LINE_PATIENT, "kernel/state", &params);
 	expect(&r, "{\"jsonrpc\":\"2.0\",\"method\":\"kernel/state\",\"params\":{\"kernelId\":\"k\",\"state\":\"idle\"}}");
 	ks_write_open(&big, '{');
 	ks_write_key(&big, "x");
@@ -388,7 +388,7 @@ static void test_log_and_notifications(void **state)
 	memset(big.data + big.len, 'x', 33000);
 	big.len += 33000;
 	ks_buf_str(&big, "\"}");
-	ks_notify(r.server, KS_LANE_EVENT, "session/closed", &big);
+	ks_notify(r.server, KS_LANE_EVENT, KS_LINE_NOTE, "session/closed", &big);
 	assert_null(big.data);
 	expect_start(&r, "{\"jsonrpc\":\"2.0\",\"method\":\"$/log\",\"params\":{\"level\":\"error\",\"code\":\"notification_lost\"");
 	expect_silence(&r);
