@@ -55,8 +55,12 @@ static int connect_channel(struct ks_call *call, int *ret_theirs, struct ks_erro
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return ks_fail_errno(err, KS_E_OVERLOADED, errno, "cannot make a result channel");
+	if (setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) < 0) { /* who says a word has to be attested */
+		const int rc = ks_fail_errno(err, KS_E_INTERNAL, errno, "cannot make a result channel");
+		ks_close_all(pair, 2);
+		return rc;
+	}
 	(void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
-	(void)setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int));
 	call->channel.fd = pair[0];
 	*ret_theirs = pair[1];
 	return 0;
