@@ -120,7 +120,7 @@ def test_nothing_survives_its_keeper(sidecar, workspace, way, victim):
     pid = (
         client.pid
         if victim == "sidecar"
-        else next(p for p in below if p != client.pid and leftovers.read_stat(p)[1] == client.pid)
+        else leftovers.children(client.pid)[0]
     )
     below = {p: s for p, s in below.items() if victim == "sidecar" or p != client.pid}
     os.kill(pid, 9)

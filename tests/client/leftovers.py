@@ -31,6 +31,10 @@ def all_processes():
     return {pid: entry for pid, entry in found.items() if entry}
 
 
+def children(pid):
+    return [child for child, (_, parent, _) in all_processes().items() if parent == pid]
+
+
 def descendants(pid):
     """{pid: start time} of everything below a process, itself included."""
     processes = all_processes()

@@ -64,7 +64,7 @@ def test_launcher_killed(sidecar):
     futures = [client.send("run/argv", {"argv": ["sleep", word], "sessionId": session}) for _ in range(5)]
     wait_for_boxes(word, 5)
     everything = leftovers.descendants(client.pid)
-    children = [pid for pid in everything if pid != client.pid and leftovers.read_stat(pid)[1] == client.pid]
+    children = leftovers.children(client.pid)
     assert len(children) == 1
     below = leftovers.descendants(children[0])
     os.kill(children[0], 9)

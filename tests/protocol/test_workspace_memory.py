@@ -231,7 +231,7 @@ def test_nothing_is_left_after_sigkill(sidecar, whom, place, start):
         client.kill()
         client.process.wait(10)
     else:
-        children = [pid for pid in below if pid != client.pid and leftovers.read_stat(pid)[1] == client.pid]
+        children = leftovers.children(client.pid)
         os.kill(children[0], 9)
         below.pop(client.pid)
     assert leftovers.still_there(below, within=2.0) == []
