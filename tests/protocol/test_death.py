@@ -63,7 +63,6 @@ def test_launcher_killed(sidecar):
     session = client.open()
     futures = [client.send("run/argv", {"argv": ["sleep", word], "sessionId": session}) for _ in range(5)]
     wait_for_boxes(word, 5)
-    everything = leftovers.descendants(client.pid)
     children = leftovers.children(client.pid)
     assert len(children) == 1
     below = leftovers.descendants(children[0])
