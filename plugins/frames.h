@@ -23,6 +23,7 @@
 #define KS_FRAME_ACK 7u	  /* from the host only */
 #define KS_FRAME_CELL 8u  /* from the host only: run this; beside it the descriptors that it needs */
 #define KS_FRAME_RUN 9u	  /* from the host only: to a runner that waits (KERN_RUN_PARK) */
+/* 10 is KS_JOIN_FORK of base/join.h */
 
 enum ks_frames_status {
 	KS_FRAMES_MORE,	    /* the datagram was a piece of a frame that is not complete yet */

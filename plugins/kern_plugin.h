@@ -34,6 +34,7 @@ extern "C" {
 #define KERN_CAN_ZYGOTE (1u << 2)    /* an interpreter can be booted before its call comes: KERN_RUN_PARK */
 #define KERN_CAN_INTERRUPT (1u << 3) /* SIGINT ends a cell and keeps the state */
 #define KERN_CAN_INPUT (1u << 4)     /* asks the client for input */
+#define KERN_CAN_FORK (1u << 5)      /* one that was booted so can fork itself into boxes: KERN_RUN_ZYGOTE */
 
 struct kern_language {
 	uint32_t size;		     /* sizeof(struct kern_language) */
@@ -74,6 +75,9 @@ struct kern_run {
  * channel, which tells the words and the files that prepare describes for the call (plugins/README.md). There is no code yet.
  * Only for languages with KERN_CAN_ZYGOTE. Nothing of the caller's may be read before: no file of the working directory. */
 #define KERN_RUN_PARK (1u << 1)
+/* With KERN_RUN_PARK: it will serve no call itself, but fork processes that wait, each in a box of its own. Only for languages with
+ * KERN_CAN_FORK. */
+#define KERN_RUN_ZYGOTE (1u << 2)
 #define KERN_CODE_MAX ((size_t)8 << 20)
 
 /* The types of frames on the result channel. plugins/README.md has the wire format. */

@@ -63,7 +63,7 @@ static const struct ks_field session_fields[] = {
 	  .key_pattern = KS_P_LANGUAGE, .pattern = KS_P_ABSOLUTE,
 	  .text = "Language to the interpreter's path in the image." },
 	{ KS_STRINGS("preload", T, preload), .flags = KS_F_CLI, .max = 16, .item_max = 128,
-	  .text = "Python modules that are imported before a call comes, in the box that it will have. Their code is trusted as far as the call's own is. session/open answers when the first interpreter has them, or fails with preload_failed. Calls with variables, a directory or input of their own import by themselves." },
+	  .text = "Python modules that are imported before a call comes, once for all calls of the session where they can be forked (no threads, processes or open files are left by the import), else in the box of each. Their code is trusted with the session's calls. session/open answers when the first interpreter has them, or fails with preload_failed. Calls with variables, a directory or input of their own import by themselves." },
 	{ KS_STRINGS("profiles", T, profiles), LATER | KS_F_CLI, .max = 16, .item_max = 64, .pattern = KS_P_HANDLE,
 	  .text = "Named sets of options, later ones win." },
 	{ KS_STRINGS("capDrop", T, cap_drop), KS_PRESENT(T, has_cap_drop), .flags = KS_F_CLI | KS_F_RELAXES, .max = 64,
@@ -89,7 +89,7 @@ static const struct ks_field session_fields[] = {
 	{ KS_INT("prewarm", T, prewarm), .flags = KS_F_CLI, .min = 0, .max = 64, .fallback = "0",
 	  .text = "Boxes that are kept ready for the session's next calls, also when it is idle. 0: as many as its calls show to be of use." },
 	{ KS_ENUM("start", T, start, start_words), .flags = KS_F_CLI, .fallback = "\"auto\"",
-	  .text = "How boxes are started. auto: a spare if one is ready, else from the template. spare: one that was ready before its call is claimed; it is made and waited for if there is none. zygote: an interpreter that was booted before, where the language and the call allow it, else a spare. template: made for the call. cold: template and box are. start.kind of a result says which it was." },
+	  .text = "How boxes are started. auto: a spare if one is ready, else from the template. spare: one that was ready before its call is claimed; it is made and waited for if there is none. zygote: an interpreter that was booted before, or forked from one (python; such calls of a session share the seed of hash()), where the language and the call allow it, else a spare. template: made for the call. cold: template and box are. start.kind of a result says which it was." },
 	{ KS_ENUM("box", T, box, box_words), .flags = KS_F_CLI, .fallback = "\"fresh\"",
 	  .unsupported_choices = 1u << KS_BOX_RESIDENT, .text = "A box for each call, or one that stays." },
 };

@@ -19,7 +19,8 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 	/* The box's locale says UTF-8 already; this says it to an interpreter that does not know the locale. */
 	if (host->set_env(host, "PYTHONUTF8", "1") < 0)
 		return -1;
-	const char *const words[] = { run->interpreter, runner, fd, park ? "park" : run->filename ? run->filename : path, path };
+	const char *const park_word = run->flags & KERN_RUN_ZYGOTE ? "zygote" : "park";
+	const char *const words[] = { run->interpreter, runner, fd, park ? park_word : run->filename ? run->filename : path, path };
 	for (size_t i = 0; i < (kernel ? 3 : park ? 4 : sizeof(words) / sizeof(words[0])); i++)
 		if (host->add_arg(host, words[i]) < 0)
 			return -1;
@@ -36,7 +37,7 @@ static const char *const boot_env[] = { "PYTHON*", "KERN_*",	     "LANG",	"LANGU
 					"MALLOC_*", "GLIBC_TUNABLES", "GCONV_PATH", "MUSL_*", "TZ*", "HOME", "OPENSSL_*", NULL };
 static const struct kern_language python = {
 	.size = sizeof(python),
-	.flags = KERN_CAN_RICH | KERN_CAN_KERNEL | KERN_CAN_INTERRUPT | KERN_CAN_INPUT | KERN_CAN_ZYGOTE,
+	.flags = KERN_CAN_RICH | KERN_CAN_KERNEL | KERN_CAN_INTERRUPT | KERN_CAN_INPUT | KERN_CAN_ZYGOTE | KERN_CAN_FORK,
 	.name = "python",
 	.programs = programs,
 	.file_name = "main.py",

@@ -8,3 +8,8 @@
 int ks_drop_bounding_set(uint64_t keep);
 /* Effective and permitted become `keep`, inheritable and ambient become empty. */
 int ks_drop_capabilities(uint64_t keep);
+/* Inheritable becomes `lend`: so that a program may get them, with ks_pass_capabilities(). Before the bounding set is dropped, which
+ * would forbid it (capabilities(7)). */
+int ks_lend_capabilities(uint64_t lend);
+/* All sets but the bounding one become `pass`: so has the program that is executed next. */
+int ks_pass_capabilities(uint64_t pass);

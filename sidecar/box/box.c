@@ -11,6 +11,11 @@
 #include "engine_impl.h"
 #include "sys.h"
 
+struct listener {
+	int fd; /* -1: none, or not any more */
+	uv_poll_t poll;
+};
+
 struct ks_box {
 	struct ks_list node;
 	struct ks_engine *engine;
@@ -19,11 +24,13 @@ struct ks_box {
 	void *arg;
 	struct ks_leaf *leaf;
 	struct ks_box_limits limits;
-	int sock, listener, init_pidfd, main_pidfd;
+	bool is_zygote;
+	struct listener listeners[2]; /* of init and what it starts; of a main process that has come in (join.h) */
+	int sock, init_pidfd, main_pidfd;
 	int main_pid;  /* 0: not asked for yet */
 	int64_t started_us;
 	int main_stat; /* its /proc/PID/stat, once somebody has asked for it */
-	uv_poll_t sock_poll, listener_poll;
+	uv_poll_t sock_poll;
 	int handles; /* open uv handles, and one for the box itself until it is buried; freed at none */
 	bool answered; /* the launcher said MADE or failed */
 	bool reaped, claimed, ready, reported, killed_by_us, listener_lost;
@@ -50,13 +57,19 @@ static void stop_watching(uv_poll_t *poll, int *fd)
 	ks_close(fd);
 }
 
-static bool start_watching(struct ks_box *box, uv_poll_t *poll, int fd, uv_poll_cb cb)
+/* False: what *fd is cannot be watched, and it has been closed. */
+static bool start_watching(struct ks_box *box, uv_poll_t *poll, int *fd, uv_poll_cb cb)
 {
-	if (uv_poll_init(box->engine->loop, poll, fd) < 0)
+	if (uv_poll_init(box->engine->loop, poll, *fd) < 0) {
+		ks_close(fd);
 		return false;
+	}
 	poll->data = box;
 	box->handles++;
-	return uv_poll_start(poll, UV_READABLE | UV_DISCONNECT, cb) == 0;
+	if (uv_poll_start(poll, UV_READABLE | UV_DISCONNECT, cb) == 0)
+		return true;
+	stop_watching(poll, fd);
+	return false;
 }
 
 /* The last process is gone: the leaf goes back, the number is free. */
@@ -74,7 +87,8 @@ static void bury(struct ks_box *box)
 	ks_close(&box->main_stat);
 	box->ops = NULL;
 	stop_watching(&box->sock_poll, &box->sock);
-	stop_watching(&box->listener_poll, &box->listener);
+	for (int i = 0; i < 2; i++)
+		stop_watching(&box->listeners[i].poll, &box->listeners[i].fd);
 	if (ops)
 		ops->gone(box->arg);
 	if (--box->handles == 0)
@@ -114,6 +128,25 @@ static void report_end(struct ks_box *box, enum ks_end_how how, const struct ks_
 		box->ops->ended(box->arg, &end);
 }
 
+static void on_main_end(uv_poll_t *poll, int status, int events)
+{
+	(void)status;
+	(void)events;
+	bury(poll->data);
+}
+
+/* The main process of a zygote may end behind its init, when both are killed with the session: no pid namespace of their own holds
+ * that up. */
+static bool is_outlived(struct ks_box *box)
+{
+	struct listener *unused = &box->listeners[0]; /* a zygote has none */
+
+	if (!box->is_zygote || box->main_pidfd < 0 || box->engine->lost || ks_pidfd_kill(box->main_pidfd, SIGKILL) < 0)
+		return false;
+	unused->fd = KS_TAKE_FD(box->main_pidfd);
+	return start_watching(box, &unused->poll, &unused->fd, on_main_end);
+}
+
 void ks_box_reaped(struct ks_box *box)
 {
 	struct ks_error err;
@@ -130,7 +163,8 @@ void ks_box_reaped(struct ks_box *box)
 			report_failure(box, &err);
 		}
 	}
-	bury(box);
+	if (!is_outlived(box))
+		bury(box);
 }
 
 void ks_box_made(struct ks_box *box, const struct ks_error *err, int pidfd)
@@ -165,10 +199,11 @@ struct ks_box *ks_box_find(struct ks_engine *engine, uint32_t number)
 static void on_listener(uv_poll_t *poll, int status, int events)
 {
 	struct ks_box *box = poll->data;
+	struct listener *listener = poll == &box->listeners[0].poll ? &box->listeners[0] : &box->listeners[1];
 
 	/* EPOLLERR comes as a status: the kernel's poll of a listener says so when a signal interrupts it. That is no end. */
 	if (status < 0 || !(events & UV_DISCONNECT)) {
-		if (status == 0 && ks_escape_answer(box->listener, &box->escape, ks_now_us())) {
+		if (status == 0 && ks_escape_answer(listener->fd, &box->escape, ks_now_us())) {
 			if (box->escape.doomed >= 0)
 				ks_engine_start_insisting(box->engine);
 			return;
@@ -178,20 +213,37 @@ static void on_listener(uv_poll_t *poll, int status, int events)
 		box->listener_lost = true;
 		ks_box_kill(box);
 	}
-	stop_watching(&box->listener_poll, &box->listener); /* disconnected: no process of that filter is left */
+	stop_watching(&listener->poll, &listener->fd); /* disconnected: no process of that filter is left */
+}
+
+static bool listen_to(struct ks_box *box, struct listener *listener, int fd)
+{
+	listener->fd = fd;
+	if (fd >= 0 && start_watching(box, &listener->poll, &listener->fd, on_listener))
+		return true;
+	box->listener_lost = true; /* without its listener a box is not one */
+	ks_box_kill(box);
+	return false;
 }
 
 static void on_ready(struct ks_box *box, int *fds, int nfds)
 {
 	box->ready = true;
-	if (nfds == 1)
-		box->listener = KS_TAKE_FD(fds[0]);
-	if (box->listener < 0 || !start_watching(box, &box->listener_poll, box->listener, on_listener)) {
-		box->listener_lost = true; /* without its listener a box is not one */
-		ks_box_kill(box);
-	} else if (box->ops && box->ops->ready) {
+	if (!box->is_zygote && !listen_to(box, &box->listeners[0], nfds == 1 ? KS_TAKE_FD(fds[0]) : -1))
+		return;
+	if (box->ops && box->ops->ready)
 		box->ops->ready(box->arg);
-	}
+}
+
+static void on_started(struct ks_box *box, int *fds, int nfds)
+{
+	if (nfds >= 1 && box->main_pidfd < 0)
+		box->main_pidfd = KS_TAKE_FD(fds[0]);
+	if (nfds == 2 && !listen_to(box, &box->listeners[1], KS_TAKE_FD(fds[1])))
+		return;
+	box->started_us = ks_now_us();
+	if (box->ops && !box->reported)
+		box->ops->started(box->arg);
 }
 
 static void on_message(struct ks_box *box, const struct ks_msg *msg, int *fds, int nfds)
@@ -201,11 +253,7 @@ static void on_message(struct ks_box *box, const struct ks_msg *msg, int *fds, i
 		on_ready(box, fds, nfds);
 		break;
 	case KS_OP_STARTED:
-		if (nfds == 1 && box->main_pidfd < 0)
-			box->main_pidfd = KS_TAKE_FD(fds[0]);
-		box->started_us = ks_now_us();
-		if (box->ops && !box->reported)
-			box->ops->started(box->arg);
+		on_started(box, fds, nfds);
 		break;
 	case KS_OP_FAILED:
 		report_failure(box, &msg->u.error);
@@ -303,8 +351,8 @@ bool ks_box_is_ready(const struct ks_box *box)
 	return box->ready && !box->reported && !box->killed_by_us;
 }
 
-struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *limits, const struct ks_box_ops *ops, void *arg,
-			   struct ks_error *err)
+static struct ks_box *make(struct ks_group *group, bool is_zygote, const struct ks_box_limits *limits, const struct ks_box_ops *ops,
+			   void *arg, struct ks_error *err)
 {
 	struct ks_engine *engine = group->engine;
 	int pair[2], fds[2 + KS_LEAF_FDS], nfds = 1;
@@ -320,8 +368,8 @@ struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *l
 		return NULL;
 	}
 	*box = (struct ks_box){ .engine = engine, .number = ++engine->last_number, .group = group->number, .ops = ops, .arg = arg,
-				.sock = pair[0], .listener = -1, .init_pidfd = -1, .main_pidfd = -1, .main_stat = -1,
-				.escape.doomed = -1, .handles = 1 };
+				.is_zygote = is_zygote, .sock = pair[0], .listeners = { { .fd = -1 }, { .fd = -1 } }, .init_pidfd = -1,
+				.main_pidfd = -1, .main_stat = -1, .escape.doomed = -1, .handles = 1 };
 	struct ks_msg msg = { .op = KS_OP_BOX_MAKE, .group = group->number, .box = box->number };
 	fds[0] = pair[1];
 	bool prepared = prepare_leaf(box, limits, fds, &nfds, &msg.flags, err) == 0;
@@ -338,9 +386,32 @@ struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *l
 	(void)uv_poll_start(&box->sock_poll, UV_READABLE | UV_DISCONNECT, on_socket);
 	ks_list_append(&engine->boxes, &box->node);
 	engine->alive++;
+	if (is_zygote)
+		msg.flags = (msg.flags & ~KS_BOX_OWN_USER_NS) | KS_BOX_ZYGOTE;
 	ks_engine_send(engine, &msg, fds, nfds);
 	(void)close(pair[1]);
 	return box;
+}
+
+struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *limits, const struct ks_box_ops *ops, void *arg,
+			   struct ks_error *err)
+{
+	return make(group, false, limits, ops, arg, err);
+}
+
+struct ks_box *ks_box_make_zygote(struct ks_group *group, const struct ks_box_limits *limits, const struct ks_box_ops *ops, void *arg,
+				  struct ks_error *err)
+{
+	return make(group, true, limits, ops, arg, err);
+}
+
+int ks_box_entrance(struct ks_box *box, int sock, int ret_fds[1 + KS_LEAF_FDS], struct ks_error *err)
+{
+	const unsigned enter = box->limits.cpus_milli > 0 || box->limits.any_cpus ? KS_ENTER_CPU : 0;
+	int count = box->leaf ? ks_leaf_enter_fds(box->leaf, enter, ret_fds + 1, err) : 0;
+
+	ret_fds[0] = sock;
+	return count < 0 ? -1 : 1 + count;
 }
 
 #define BOX_NOFILE 65536u
@@ -353,6 +424,8 @@ static void fill_limits(const struct ks_box *box, struct ks_claim *head)
 	head->nofile = BOX_NOFILE;
 	head->memory_bytes = (uint64_t)limits->memory_bytes;
 	head->file_bytes = (uint64_t)limits->file_bytes;
+	if (box->is_zygote)
+		return; /* what it forks is counted and looked at where it is */
 	if (limits->enforce && engine->pids_by_rlimit)
 		head->nproc = (uint32_t)(limits->pids + KS_LEAF_OVERHEAD);
 	if (limits->enforce && engine->limits.enforced[KS_LIMIT_MEMORY] == KS_ENFORCED_POLLED)
@@ -364,7 +437,7 @@ static void fill_limits(const struct ks_box *box, struct ks_claim *head)
 int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct ks_error *err)
 {
 	struct ks_claim head = { 0 };
-	int fds[5], nfds = 0;
+	int fds[KS_CLAIM_FDS], nfds = 0;
 	KS_AUTOBUF struct ks_buf body = { 0 }, message = { 0 };
 	KS_AUTOCLOSE int memfd = -1;
 
@@ -374,6 +447,10 @@ int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct 
 	fill_limits(box, &head);
 	if (ks_claim_pack(spec, &head, &body, err) < 0)
 		return -1;
+	if (spec->join_fd >= 0) {
+		head.flags |= KS_CLAIM_JOIN;
+		fds[nfds++] = spec->join_fd;
+	}
 	if (body.len > KS_CLAIM_INLINE) {
 		memfd = memfd_create("claim", MFD_CLOEXEC);
 		if (memfd < 0 || pwrite(memfd, body.data, body.len, 0) != (ssize_t)body.len)
@@ -486,7 +563,8 @@ static void kill_all(struct ks_box *box)
 		return; /* not made yet: as soon as it is */
 	if (box->leaf)
 		ks_leaf_kill(box->leaf);
-	(void)ks_pidfd_kill(box->init_pidfd, SIGKILL);
+	/* no pid namespace ends with the init of a zygote: it goes when it has reaped what it has started */
+	(void)ks_pidfd_kill(box->is_zygote && box->main_pidfd >= 0 ? box->main_pidfd : box->init_pidfd, SIGKILL);
 }
 
 void ks_box_kill(struct ks_box *box)
@@ -608,7 +686,9 @@ void ks_box_lose_all(struct ks_engine *engine)
 	while (!ks_list_empty(&engine->boxes)) {
 		struct ks_box *box = KS_ENTRY(engine->boxes.next, struct ks_box, node);
 		(void)ks_fail(&err, KS_E_START_FAILED, "the launcher has died");
-		if (box->answered)
+		if (box->reaped)
+			bury(box);
+		else if (box->answered)
 			ks_box_reaped(box);
 		else
 			ks_box_made(box, &err, -1);

@@ -46,6 +46,13 @@ struct ks_box *ks_box_make(struct ks_group *group, const struct ks_box_limits *l
 /* A box that was made ahead: from now on it reports to the call that will claim it, and has that call's limits. Cannot be one that has
  * ended: of that its former owner has been told. -1 with err: it is still the former owner's. */
 int ks_box_adopt(struct ks_box *box, const struct ks_box_limits *limits, const struct ks_box_ops *ops, void *arg, struct ks_error *err);
+/* One whose main process may enter boxes of the group: as a box, but for its place in the session's pid namespace and that power;
+ * no landlock confines it, and its memory is not polled. Needs a plan that keeps no capabilities. */
+struct ks_box *ks_box_make_zygote(struct ks_group *group, const struct ks_box_limits *limits, const struct ks_box_ops *ops, void *arg,
+				  struct ks_error *err);
+/* What a zygote needs to bring a process into this box (base/join.h): `sock`, the other end of what its claim has as `join_fd`, and
+ * files of the box's. How many descriptors, or -1 with err. All stay whose they are. */
+int ks_box_entrance(struct ks_box *box, int sock, int ret_fds[1 + KS_LEAF_FDS], struct ks_error *err);
 bool ks_box_is_ready(const struct ks_box *box);
 /* Once. The descriptors stay the caller's. */
 int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct ks_error *err);

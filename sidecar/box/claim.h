@@ -3,7 +3,7 @@
  *
  * On the box's socket: a struct ks_claim, then its body; one that is too large for a message lies in a memfd
  * (KS_CLAIM_MEMFD). The body: cwd, argc words, envc NAME=VALUE pairs, each ended by a NUL; then nfiles times a
- * ks_claim_file, the name with its NUL, the content. Descriptors: [memfd,] stdin, stdout, stderr [, result]. */
+ * ks_claim_file, the name with its NUL, the content. Descriptors: [join,] [memfd,] stdin, stdout, stderr [, result]. */
 #pragma once
 
 #include <stdint.h>
@@ -19,6 +19,8 @@
 #define KS_CLAIM_MEMFD 1u
 #define KS_CLAIM_RESULT 2u	/* a result channel is among the fds; the command gets it as descriptor 3 */
 #define KS_CLAIM_POLL_MEMORY 4u /* no memory cgroup: init polls */
+#define KS_CLAIM_JOIN 8u /* the command is not executed: a zygote forks it, and init lets it in (join.h) */
+#define KS_CLAIM_FDS 6
 
 struct ks_claim {
 	uint32_t flags;
@@ -51,6 +53,7 @@ struct ks_command_spec {
 	size_t nfiles;
 	int stdio[3];
 	int result_fd; /* the box's end of the result channel, which the command gets as descriptor 3; -1 none */
+	int join_fd;   /* it is not executed but comes in over this, and needs the result channel; -1: executed */
 };
 
 /* Appends the body and fills in its counts and length. -1 with err: nothing was appended. */

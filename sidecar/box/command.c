@@ -8,14 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
 #include "claim.h"
-#include "plan.h"
 #include "cwd.h"
+#include "join.h"
+#include "plan.h"
 #include "poll_memory.h"
 #include "sys.h"
 
@@ -27,24 +29,23 @@ static struct command {
 	struct ks_claim head;
 	const char *body;
 	struct ks_claim_view claim;
-	int fds[5]; /* stdin, stdout, stderr, result */
+	int fds[KS_CLAIM_FDS]; /* stdin, stdout, stderr, result */
 	int nfds;
+	int join; /* to the zygote that forks it; -1: it is executed */
 	/* written by the child, which shares our memory until it has exec'd */
 	volatile int failed_step, failed_errno;
 	int fail_step; /* test hook */
+	const struct ks_box_setup *setup;
 	const char *apparmor; /* profile, or "" */
-} command = { .failed_step = -1, .fail_step = -1 };
+} command = { .failed_step = -1, .fail_step = -1, .join = -1 };
 
-void ks_command_fail_step(const char *name)
+void ks_command_set_up(const struct ks_box_setup *setup)
 {
+	command.setup = setup;
+	command.apparmor = ks_plan_string(setup->plan, setup->plan->head->apparmor);
 	for (unsigned i = 0; i < KS_COMMAND_STEPS; i++)
-		if (strcmp(name, ks_command_steps[i]) == 0)
+		if (ks_plan_fails(setup->plan, ks_command_steps[i]))
 			command.fail_step = (int)i;
-}
-
-void ks_command_set_apparmor(const char *profile)
-{
-	command.apparmor = profile;
 }
 
 static int bad_claim(struct ks_error *err, const char *what)
@@ -55,20 +56,26 @@ static int bad_claim(struct ks_error *err, const char *what)
 
 /* ---- the claim ---- */
 
+static int take_fd(void)
+{
+	int fd = command.fds[0];
+
+	command.nfds--;
+	memmove(command.fds, command.fds + 1, (size_t)command.nfds * sizeof(int));
+	return fd;
+}
+
 static int map_body(struct ks_error *err)
 {
+	KS_AUTOCLOSE int fd = take_fd();
 	struct stat st;
-	int fd = command.fds[0];
 
 	if (fstat(fd, &st) < 0 || st.st_size != (off_t)command.head.length)
 		return bad_claim(err, "size");
 	void *map = mmap(NULL, command.head.length, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (map == MAP_FAILED)
 		return bad_claim(err, "map");
-	(void)close(fd);
 	command.body = map;
-	command.nfds--;
-	memmove(command.fds, command.fds + 1, (size_t)command.nfds * sizeof(int));
 	return 0;
 }
 
@@ -123,11 +130,14 @@ int ks_command_claim(int sock, struct ks_error *err)
 		return 1;
 	memcpy(&command.head, buffer, sizeof(command.head));
 	const unsigned flags = command.head.flags;
-	const unsigned wanted = 3u + (flags & KS_CLAIM_MEMFD ? 1 : 0) + (flags & KS_CLAIM_RESULT ? 1 : 0);
+	const unsigned wanted =
+		3u + (flags & KS_CLAIM_MEMFD ? 1 : 0) + (flags & KS_CLAIM_JOIN ? 1 : 0) + (flags & KS_CLAIM_RESULT ? 1 : 0);
 	if (n < (ssize_t)sizeof(struct ks_claim) || command.nfds != (int)wanted)
 		return bad_claim(err, "descriptors");
 	memcpy(command.fds, fds, wanted * sizeof(int));
-	if (command.head.flags & KS_CLAIM_MEMFD) {
+	if (flags & KS_CLAIM_JOIN)
+		command.join = take_fd();
+	if (flags & KS_CLAIM_MEMFD) {
 		if (map_body(err) < 0)
 			return -1;
 	} else {
@@ -141,17 +151,18 @@ int ks_command_claim(int sock, struct ks_error *err)
 
 /* ---- the command ---- */
 
-static void set_limit(__rlimit_resource_t what, rlim_t value)
+/* `pid` 0: the caller, as in prlimit(2). */
+static void set_limit(pid_t pid, __rlimit_resource_t what, rlim_t value)
 {
 	struct rlimit now, want = { value, value };
 
-	if (getrlimit(what, &now) == 0 && now.rlim_max < value)
+	if (prlimit(pid, what, NULL, &now) == 0 && now.rlim_max < value)
 		want.rlim_cur = want.rlim_max = now.rlim_max;
-	(void)setrlimit(what, &want);
+	(void)prlimit(pid, what, &want, NULL);
 }
 
 /* So that nproc and os.cpu_count() tell the truth under a cap of whole cpus: the first that we may use. */
-static void set_affinity(void)
+static void set_affinity(pid_t pid)
 {
 	cpu_set_t may, want;
 
@@ -163,34 +174,36 @@ static void set_affinity(void)
 			CPU_SET(cpu, &want);
 			left--;
 		}
-	(void)sched_setaffinity(0, sizeof(want), &want);
+	(void)sched_setaffinity(pid, sizeof(want), &want);
 }
 
-static void set_limits(void)
+static void set_limits(pid_t pid)
 {
-	set_limit(RLIMIT_CORE, 1); /* 0 would still feed a core_pattern pipe (core(5)) */
-	set_limit(RLIMIT_NOFILE, command.head.nofile);
+	set_limit(pid, RLIMIT_CORE, 1); /* 0 would still feed a core_pattern pipe (core(5)) */
+	set_limit(pid, RLIMIT_NOFILE, command.head.nofile);
 	/* counted for the host's user as well, whose own programs must not run out of them (getrlimit(2)) */
-	set_limit(RLIMIT_MSGQUEUE, 65536);
-	set_limit(RLIMIT_SIGPENDING, 1024);
-	set_limit(RLIMIT_MEMLOCK, 1 << 20);
+	set_limit(pid, RLIMIT_MSGQUEUE, 65536);
+	set_limit(pid, RLIMIT_SIGPENDING, 1024);
+	set_limit(pid, RLIMIT_MEMLOCK, 1 << 20);
 	if (command.head.nproc)
-		set_limit(RLIMIT_NPROC, command.head.nproc);
+		set_limit(pid, RLIMIT_NPROC, command.head.nproc);
 	if (command.head.file_bytes)
-		set_limit(RLIMIT_FSIZE, command.head.file_bytes);
+		set_limit(pid, RLIMIT_FSIZE, command.head.file_bytes);
 	if (command.head.flags & KS_CLAIM_POLL_MEMORY) /* bounds what can be taken between two looks */
-		set_limit(RLIMIT_DATA, 2 * command.head.memory_bytes + ((rlim_t)512 << 20));
+		set_limit(pid, RLIMIT_DATA, 2 * command.head.memory_bytes + ((rlim_t)512 << 20));
 	if (command.head.cpus)
-		set_affinity();
+		set_affinity(pid);
 }
 
-static int enter_cwd(void)
+static int enter_cwd(int *ret_fd)
 {
 	KS_AUTOCLOSE int fd = ks_open_cwd(command.claim.cwd);
 	char path[PATH_MAX];
 
 	if (fd < 0 || fchdir(fd) < 0)
 		return fd < 0 ? fd : -errno;
+	if (ret_fd)
+		*ret_fd = KS_TAKE_FD(fd);
 	/* a directory outside the root has no name: the kernel says "(unreachable)" (getcwd(2)) */
 	return syscall(SYS_getcwd, path, sizeof(path)) < 0 ? -errno : path[0] != '/' ? -ENOENT : 0;
 }
@@ -248,13 +261,15 @@ static int command_main(void *unused)
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)setsid();
+	if (command.setup->flags & KS_BOX_ZYGOTE) /* no pid namespace of its own ends with init */
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	rc = command.fail_step == STEP_STDIO ? -EIO : place_stdio();
 	if (rc < 0)
 		give_up(STEP_STDIO, -rc);
 	if (command.fail_step == STEP_LIMITS)
 		give_up(STEP_LIMITS, EIO);
-	set_limits();
-	rc = command.fail_step == STEP_CWD ? -EIO : enter_cwd();
+	set_limits(0);
+	rc = command.fail_step == STEP_CWD ? -EIO : enter_cwd(NULL);
 	if (rc < 0)
 		give_up(STEP_CWD, -rc);
 	rc = command.fail_step == STEP_APPARMOR ? -EIO : command.apparmor[0] ? enter_apparmor() : 0;
@@ -278,6 +293,23 @@ static pid_t start_command(int *ret_pidfd)
 	ks_close_all(command.fds, command.nfds);
 	(void)close_range(0, 2, 0);
 	errno = saved;
+	return pid;
+}
+
+/* The limits are set from here: the process is init's child, of the same user. */
+static pid_t let_in(int *ret_pidfd, int *ret_listener, struct ks_error *err)
+{
+	struct ks_join_spec spec = { .setup = command.setup, .sock = command.join, .result_fd = command.fds[3] };
+	KS_AUTOCLOSE int sock = command.join;
+
+	memcpy(spec.stdio, command.fds, sizeof(spec.stdio));
+	int rc = enter_cwd(&spec.cwd);
+	if (rc < 0)
+		return step_failed(err, STEP_CWD, -rc, "working directory");
+	pid_t pid = ks_join_admit(&spec, ret_pidfd, ret_listener, err);
+	(void)close_range(0, 2, 0);
+	if (pid > 0)
+		set_limits(pid);
 	return pid;
 }
 
@@ -354,7 +386,9 @@ static int wait_for_main(pid_t pid, bool *ret_oom)
 			return status; /* cannot be: the main process is our child */
 		if (poll_memory && sigtimedwait(&child, NULL, &pause) < 0 && errno == EAGAIN && look_at_memory(&pause)) {
 			*ret_oom = true;
-			(void)kill(-1, SIGKILL); /* everything in this pid namespace but us */
+			/* everything in this pid namespace but us; a landlock domain of its own is out of our reach, and ends with us */
+			if (kill(-1, SIGKILL) < 0)
+				return SIGKILL;
 		}
 	}
 }
@@ -363,16 +397,16 @@ int ks_command_run(int sock, struct ks_msg *ret_msg, struct ks_error *err)
 {
 	struct ks_msg started = { .op = KS_OP_STARTED };
 	bool oom = false;
-	int pidfd = -1;
+	int fds[2] = { -1, -1 }; /* pidfd, listener */
 	int64_t begin = ks_now_us();
-	pid_t pid = start_command(&pidfd);
+	pid_t pid = command.join >= 0 ? let_in(&fds[0], &fds[1], err) : start_command(&fds[0]);
 
 	if (pid < 0)
-		return step_failed(err, STEP_EXEC, errno, "clone");
+		return command.join >= 0 ? -1 : step_failed(err, STEP_EXEC, errno, "clone");
 	if (command.failed_step >= 0)
 		return explain_start(ret_msg, err);
-	(void)ks_send(sock, &started, sizeof(started), &pidfd, 1, 0);
-	(void)close(pidfd);
+	(void)ks_send(sock, &started, sizeof(started), fds, command.join >= 0 ? 2 : 1, 0);
+	ks_close_all(fds, 2);
 	int status = wait_for_main(pid, &oom);
 	fill_report(ret_msg, status, begin);
 	ret_msg->u.exit.polled_oom = oom;

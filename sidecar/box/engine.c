@@ -172,7 +172,7 @@ int ks_engine_start(const struct ks_engine_config *config, struct ks_engine **re
 	engine->pids_by_rlimit = engine->limits.enforced[KS_LIMIT_PIDS] != KS_ENFORCED_KERNEL;
 	engine->limits.enforced[KS_LIMIT_PIDS] = KS_ENFORCED_KERNEL;
 	engine->limits.reason[KS_LIMIT_PIDS][0] = '\0';
-	if (ks_filter_escape(&launcher->escape, err) < 0 ||
+	if (ks_filter_escape(&launcher->escape, err) < 0 || ks_filter_zygote(&launcher->zygote, err) < 0 ||
 	    ks_launcher_start(launcher, &engine->control, &engine->launcher, err) < 0)
 		goto failed;
 	*ret = engine;

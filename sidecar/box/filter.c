@@ -281,6 +281,13 @@ static int by_number(const void *a, const void *b)
 	return ((const struct run *)a)->first < ((const struct run *)b)->first ? -1 : 1;
 }
 
+static enum block_id block_of(const struct rule *rule, enum ks_filter_kind kind, unsigned flags)
+{
+	if (kind == KS_FILTER_ARGUMENTS)
+		return block_of_arguments(rule, flags);
+	return kind == KS_FILTER_ZYGOTE && strcmp(rule->name, "setns") == 0 ? B_ALLOW : block_of_escape(rule);
+}
+
 static void make_runs(struct program *p, enum ks_filter_kind kind, uint32_t arch, unsigned flags)
 {
 	struct run calls[KS_COUNT(rules)];
@@ -288,9 +295,7 @@ static void make_runs(struct program *p, enum ks_filter_kind kind, uint32_t arch
 
 	for (size_t i = 0; i < KS_COUNT(rules); i++)
 		if (number_of(&rules[i], arch) >= 0)
-			calls[count++] = (struct run){ (uint32_t)number_of(&rules[i], arch),
-						       kind == KS_FILTER_ARGUMENTS ? block_of_arguments(&rules[i], flags) :
-										     block_of_escape(&rules[i]) };
+			calls[count++] = (struct run){ (uint32_t)number_of(&rules[i], arch), block_of(&rules[i], kind, flags) };
 	qsort(calls, count, sizeof(calls[0]), by_number);
 	add_run(p, 0, B_ALLOW);
 	for (size_t i = 0; i < count; i++) {
@@ -362,6 +367,10 @@ int ks_filter_compile(enum ks_filter_kind kind, uint32_t arch, unsigned flags, s
 		emit_block(p, (enum block_id)block, search_end);
 	if (p->full)
 		return ks_fail(err, KS_E_INTERNAL, "the list of system calls is too long for a filter");
+	/* nobody traces: ENOSYS (seccomp(2)). Every other refusal would win over the notification of a filter that is loaded on top */
+	for (unsigned short at = 0; kind == KS_FILTER_ZYGOTE && at < p->count; at++)
+		if (code[at].code == (BPF_RET | BPF_K) && code[at].k == SECCOMP_RET_USER_NOTIF)
+			code[at].k = SECCOMP_RET_TRACE;
 	*ret_count = p->count;
 	return 0;
 }
@@ -387,15 +396,25 @@ int ks_filter_arguments(unsigned flags, struct ks_filter *ret_filter, struct ks_
 	return copy_program(code, count, ret_filter, err);
 }
 
+static int compile_into(enum ks_filter_kind kind, struct sock_filter code[KS_FILTER_MAX], struct ks_filter *ret_filter,
+			struct ks_error *err)
+{
+	ret_filter->code = code;
+	return ks_filter_compile(kind, NATIVE_ARCH, 0, code, &ret_filter->count, err);
+}
+
 int ks_filter_escape(struct ks_filter *ret_filter, struct ks_error *err)
 {
 	static struct sock_filter code[KS_FILTER_MAX];
-	unsigned short count = 0;
 
-	if (ks_filter_compile(KS_FILTER_ESCAPE, NATIVE_ARCH, 0, code, &count, err) < 0)
-		return -1;
-	*ret_filter = (struct ks_filter){ code, count };
-	return 0;
+	return compile_into(KS_FILTER_ESCAPE, code, ret_filter, err);
+}
+
+int ks_filter_zygote(struct ks_filter *ret_filter, struct ks_error *err)
+{
+	static struct sock_filter code[KS_FILTER_MAX];
+
+	return compile_into(KS_FILTER_ZYGOTE, code, ret_filter, err);
 }
 
 /* ---- the allowlist, by libseccomp ---- */

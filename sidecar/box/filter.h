@@ -1,4 +1,4 @@
-/* filter.h: the two seccomp filters of a box, compiled from seccomp_list.h. Compiling takes microseconds; a program
+/* filter.h: the seccomp filters of a box, compiled from seccomp_list.h. Compiling takes microseconds; a program
  * is loaded many times. */
 #pragma once
 
@@ -23,12 +23,15 @@ int ks_filter_allowlist(unsigned flags, struct ks_filter *ret_filter, struct ks_
 int ks_filter_arguments(unsigned flags, struct ks_filter *ret_filter, struct ks_error *err);
 /* The filter of each box: takes the set-up calls away and reports them. Its code is static. */
 int ks_filter_escape(struct ks_filter *ret_filter, struct ks_error *err);
+/* Of a zygote, instead: it may enter namespaces, and nothing else that the filter of a box refuses. What it forks loads that one on
+ * top. Its code is static. */
+int ks_filter_zygote(struct ks_filter *ret_filter, struct ks_error *err);
 
-enum ks_filter_kind { KS_FILTER_ARGUMENTS, KS_FILTER_ESCAPE };
+enum ks_filter_kind { KS_FILTER_ARGUMENTS, KS_FILTER_ESCAPE, KS_FILTER_ZYGOTE };
 
 #define KS_FILTER_MAX 1024
 
-/* What the last two are made of, for any architecture of the list (AUDIT_ARCH_*), so that one machine can prove
+/* What the last three are made of, for any architecture of the list (AUDIT_ARCH_*), so that one machine can prove
  * all. */
 int ks_filter_compile(enum ks_filter_kind kind, uint32_t arch, unsigned flags, struct sock_filter code[KS_FILTER_MAX],
 		      unsigned short *ret_count, struct ks_error *err);

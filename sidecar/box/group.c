@@ -61,8 +61,9 @@ static void make_box(const struct ks_msg *request, int *fds, int nfds)
 {
 	struct ks_box_setup setup = { .config = self.config, .plan = self.plan, .sock = fds[0], .flags = request->flags };
 	struct ks_msg reply = { .op = KS_OP_BOX_MADE, .box = request->box };
-	const uint64_t flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PARENT |
-			       (self.plan->head->shares_network ? 0 : CLONE_NEWNET);
+	/* a zygote stays in the session's pid namespace: only from above can one be entered (setns(2)) */
+	const uint64_t flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PARENT |
+			       (request->flags & KS_BOX_ZYGOTE ? 0 : CLONE_NEWPID) | (self.plan->head->shares_network ? 0 : CLONE_NEWNET);
 	int pidfd = -1, cgroup = -1;
 	pid_t pid = -1;
 
@@ -175,7 +176,8 @@ _Noreturn static void template_main(void)
 		errno = -rc;
 		STEP(i == 0 ? "allowlist filter" : "arguments filter", rc == 0);
 	}
-	rc = ks_drop_bounding_set(self.plan->head->keep_caps);
+	rc = ks_lend_capabilities(KS_ZYGOTE_CAPS);
+	rc = rc < 0 ? rc : ks_drop_bounding_set(self.plan->head->keep_caps);
 	errno = -rc;
 	STEP("bounding set", rc == 0);
 	template_serve();

@@ -26,6 +26,11 @@ struct init {
 	struct ks_error err; /* filled by a step that has more to say than an errno */
 };
 
+static bool is_zygote(const struct init *init)
+{
+	return init->setup->flags & KS_BOX_ZYGOTE;
+}
+
 static int step_network(struct init *init)
 {
 	struct ifreq request = { .ifr_flags = IFF_UP };
@@ -66,7 +71,7 @@ static int step_identity(struct init *init)
 	const uid_t uid = head->box_uid;
 	const gid_t gid = head->box_gid;
 
-	if (head->keep_caps && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+	if ((head->keep_caps || is_zygote(init)) && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 		return -errno;
 	if (!init->setup->config->is_root)
 		return 0; /* the map has one id, and we are it */
@@ -91,6 +96,8 @@ static int step_protect(struct init *init)
 /* In init, not in pid 2: both are covered. */
 static int step_filter(struct init *init)
 {
+	if (is_zygote(init))
+		return ks_filter_load(&init->setup->config->zygote);
 	init->listener = ks_filter_load_listener(&init->setup->config->escape);
 	return init->listener < 0 ? init->listener : 0;
 }
@@ -128,12 +135,13 @@ static int step_user_namespace(struct init *init)
  * with the template. */
 static int step_capabilities(struct init *init)
 {
-	return ks_drop_capabilities(init->setup->plan->head->keep_caps);
+	return is_zygote(init) ? ks_pass_capabilities(KS_ZYGOTE_CAPS) : ks_drop_capabilities(init->setup->plan->head->keep_caps);
 }
 
+/* Of a zygote it would confine what that brings into boxes, whose places are others: they get their own there (join.c). */
 static int step_landlock(struct init *init)
 {
-	return ks_landlock_restrict(init->setup->plan);
+	return is_zygote(init) ? 0 : ks_landlock_restrict(init->setup->plan);
 }
 
 static const struct {
@@ -169,7 +177,7 @@ static void set_up(struct init *init)
 		}
 		report_failure(init->setup->sock, &init->err);
 	}
-	(void)ks_send(init->setup->sock, &ready, sizeof(ready), &init->listener, 1, 0);
+	(void)ks_send(init->setup->sock, &ready, sizeof(ready), &init->listener, is_zygote(init) ? 0 : 1, 0);
 	/* Everything else goes, above all the listener: a second holder would keep a lost one looking alive. */
 	if (ks_keep_fds(&init->setup->sock, 1) < 0)
 		_exit(1);
@@ -183,10 +191,7 @@ _Noreturn void ks_init_main(struct ks_box_setup *setup)
 
 	(void)signal(SIGCHLD, SIG_DFL);
 	set_up(&init);
-	for (size_t i = 0; i < KS_COMMAND_STEPS; i++)
-		if (ks_plan_fails(setup->plan, ks_command_steps[i]))
-			ks_command_fail_step(ks_command_steps[i]);
-	ks_command_set_apparmor(ks_plan_string(setup->plan, setup->plan->head->apparmor));
+	ks_command_set_up(setup);
 	int rc = ks_command_claim(setup->sock, &err);
 	if (rc > 0)
 		_exit(0); /* the socket ended: nobody wants this box */

@@ -1,9 +1,13 @@
 /* init.h: what runs as pid 1 of a box: sets it up, waits for the claim, starts the command as pid 2, reaps, reports. */
 #pragma once
 
+#include <linux/capability.h>
+
 #include "launcher.h"
 
 #define KS_BOX_CGROUPS 8
+/* What setns(2) asks for. The main process of a zygote has these, over the session's namespaces, to which no other session belongs. */
+#define KS_ZYGOTE_CAPS (UINT64_C(1) << CAP_SYS_ADMIN | UINT64_C(1) << CAP_SYS_CHROOT)
 
 struct ks_box_setup {
 	const struct ks_launcher_config *config;

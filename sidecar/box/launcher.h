@@ -11,7 +11,7 @@ struct ks_launcher_config {
 	gid_t gid;
 	char *arguments; /* the process's own argv and environment, to be wiped in the child */
 	size_t arguments_len;
-	struct ks_filter escape;
+	struct ks_filter escape, zygote;
 	const char *fail_step; /* test hook, or "" */
 };
 

@@ -21,13 +21,15 @@ enum ks_op {
 	KS_OP_BOX_ENDED,      /* launcher -> sidecar: the box's init has been reaped */
 	KS_OP_READY,	      /* box -> sidecar: fd: seccomp listener. Claimed or not, nothing foreign has run */
 	KS_OP_FAILED,	      /* box -> sidecar: a set-up step failed: error; nothing foreign has run or will */
-	KS_OP_STARTED,	      /* box -> sidecar: the program has been executed. fd: pidfd of the main process */
+	KS_OP_STARTED,	      /* box -> sidecar: the program has been executed, or has come in. fds: pidfd of the main process; in the
+				 latter case the listener that counts from now on */
 	KS_OP_EXEC_FAILED,    /* box -> sidecar: the box was ready, the program was not: exit.error_number */
 	KS_OP_EXITED,	      /* box -> sidecar: the main process ended: exit */
 };
 
 /* flags of BOX_MAKE */
 #define KS_BOX_INTO_CGROUP 1u /* the last fd is a v2 cgroup to be born in */
+#define KS_BOX_ZYGOTE 4u /* its main process enters other boxes of the group: init.h */
 #define KS_BOX_OWN_USER_NS 2u /* RLIMIT_NPROC counts by user namespace and id: without a pids cgroup each box needs its own */
 
 /* What init saw. Times in microseconds. */

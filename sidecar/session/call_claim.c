@@ -95,7 +95,7 @@ int ks_call_prepare(struct ks_call *call, struct ks_prepared *prepared, struct k
 		.preload = (const char *const *)call->session->preload.items,
 		.preload_count = call->session->preload.count,
 		.result_fd = call->language->api.flags & KERN_CAN_RICH ? KS_RESULT_FD : -1,
-		.flags = ks_call_is_host(call) ? KERN_RUN_KERNEL : call->parking ? KERN_RUN_PARK : 0,
+		.flags = ks_call_is_host(call) ? KERN_RUN_KERNEL : call->parking ? ks_call_park_flags(call) : 0,
 	};
 	return ks_plugin_prepare(call->language, &run, prepared, err);
 }
@@ -103,7 +103,7 @@ int ks_call_prepare(struct ks_call *call, struct ks_prepared *prepared, struct k
 static int claim_with(struct ks_call *call, const struct ks_prepared *prepared, struct ks_error *err)
 {
 	struct ks_command_file files[KS_PLUGIN_FILES_MAX];
-	struct ks_command_spec spec = { .files = files, .result_fd = -1, .stdio = { -1, -1, -1 } };
+	struct ks_command_spec spec = { .files = files, .result_fd = -1, .stdio = { -1, -1, -1 }, .join_fd = ks_call_join_fd(call) };
 	KS_AUTOBUF struct ks_buf room = { 0 };
 	KS_AUTOFREE const char **env = NULL;
 	KS_AUTOFREE const char **argv = NULL;

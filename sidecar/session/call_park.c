@@ -4,6 +4,7 @@
  * Before that nothing of the caller's may run in it. So there is none where the caller's files could have a say in how an interpreter
  * boots: one that the request named, packages that the code may write, variables that are read at the start. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -13,8 +14,10 @@
 #define WORDS_MAX ((size_t)60000) /* a message of the channel holds 64 KiB; longer code boots its own */
 
 struct ks_parking {
-	void (*done)(void *arg, const char *failure);
+	void (*done)(void *arg, enum ks_park_word word, const char *why);
 	void *arg;
+	bool forks;
+	int join_fd;
 };
 
 static const struct ks_run_params no_params = KS_RUN_PARAMS_ABSENT;
@@ -86,8 +89,8 @@ bool ks_call_can_park(const struct ks_call *call)
 
 /* ---- one that waits ---- */
 
-struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_language *language,
-				   void (*done)(void *arg, const char *failure), void *arg)
+struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_language *language, bool forks,
+				   void (*done)(void *arg, enum ks_park_word word, const char *why), void *arg)
 {
 	struct ks_call *parked = session_can_park(session, language) ? calloc(1, sizeof(*parked)) : NULL;
 	struct ks_parking *parking = parked ? calloc(1, sizeof(*parking)) : NULL;
@@ -96,7 +99,7 @@ struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_l
 		free(parked);
 		return NULL;
 	}
-	*parking = (struct ks_parking){ done, arg };
+	*parking = (struct ks_parking){ done, arg, forks, -1 };
 	*parked = (struct ks_call){ .core = session->core, .session = session, .language = language, .params = &no_params, .code = "",
 				    .state = KS_CALL_DONE, .parking = parking, .in.fd = -1, .channel.fd = -1 };
 	ks_list_init(&parked->node);
@@ -105,21 +108,39 @@ struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_l
 	return parked;
 }
 
-/* A frame of one part: "ready", or "failed" with a reason, which code of a module may have written. */
-static const char *failure_of(const uint8_t *word, ssize_t len, char ret_text[KS_PARK_REASON])
+uint32_t ks_call_park_flags(const struct ks_call *parked)
 {
-	static const char key[] = "failed";
-	const size_t head = KS_FRAME_HEADER + 6, at = head + sizeof(key);
+	return KERN_RUN_PARK | (parked->parking->forks ? KERN_RUN_ZYGOTE : 0);
+}
 
+int ks_call_join_fd(const struct ks_call *call)
+{
+	return call->parking ? call->parking->join_fd : -1;
+}
+
+static bool has_key(const uint8_t *word, size_t len, const char *key)
+{
+	const size_t at = KS_FRAME_HEADER + 6, size = strlen(key) + 1;
+
+	return len >= at + size && memcmp(word + at, key, size) == 0;
+}
+
+/* A frame of one part: "ready", or "failed" or "unable" with a reason, which code of a module may have written. */
+static enum ks_park_word read_word(const uint8_t *word, ssize_t len, char ret_text[KS_PARK_REASON])
+{
+	const size_t at = KS_FRAME_HEADER + 6 + sizeof("failed");
+
+	(void)snprintf(ret_text, KS_PARK_REASON, "its interpreter does not wait for code");
 	if (len < KS_FRAME_HEADER || memcmp(word, "KRN1", 4) != 0 || word[5] != KERN_FRAME_STATE)
-		return "its interpreter does not wait for code";
-	if ((size_t)len < at || memcmp(word + head, key, sizeof(key)) != 0)
-		return NULL;
+		return KS_PARK_SILENT;
+	const bool failed = has_key(word, (size_t)len, "failed");
+	if (!failed && !has_key(word, (size_t)len, "unable"))
+		return KS_PARK_READY;
 	size_t n = 0;
 	for (; at + n < (size_t)len && n + 1 < KS_PARK_REASON; n++)
 		ret_text[n] = word[at + n] >= ' ' && word[at + n] <= '~' ? (char)word[at + n] : '?';
 	ret_text[n] = '\0';
-	return ret_text;
+	return failed ? KS_PARK_FAILED : KS_PARK_UNABLE;
 }
 
 static void on_word(uv_poll_t *poll, int status, int events)
@@ -135,13 +156,16 @@ static void on_word(uv_poll_t *poll, int status, int events)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	(void)uv_poll_stop(poll);
-	parking->done(parking->arg, failure_of(word, n, text));
+	const enum ks_park_word said = read_word(word, n, text);
+	parking->done(parking->arg, said, text);
 }
 
-int ks_call_park(struct ks_call *parked, struct ks_box *box, struct ks_error *err)
+int ks_call_park(struct ks_call *parked, struct ks_box *box, int join_fd, struct ks_error *err)
 {
 	parked->box = box;
+	parked->parking->join_fd = join_fd;
 	int rc = ks_call_claim(parked, err);
+	parked->parking->join_fd = -1;
 	parked->box = NULL;
 	if (rc < 0)
 		return -1;

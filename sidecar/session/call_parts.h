@@ -60,12 +60,20 @@ int ks_call_prepare(struct ks_call *call, struct ks_prepared *prepared, struct k
 /* ---- call_park.c: interpreters that have been booted before their call comes ---- */
 /* Could it be served by one? */
 bool ks_call_can_park(const struct ks_call *call);
+enum ks_park_word {
+	KS_PARK_READY,
+	KS_PARK_FAILED, /* a module cannot be imported */
+	KS_PARK_UNABLE, /* it cannot do what is asked of a zygote */
+	KS_PARK_SILENT, /* it has ended, or is no runner */
+};
 /* What will be connected to one, in the shape of a call that has no request. NULL: this session cannot have one. `done` comes only after
- * ks_call_park(): NULL, the runner waits, or why it does not. */
-struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_language *language,
-				   void (*done)(void *arg, const char *failure), void *arg);
-/* Boots it, in a box that is ready. */
-int ks_call_park(struct ks_call *parked, struct ks_box *box, struct ks_error *err);
+ * ks_call_park(), with a sentence unless it is ready. */
+struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_language *language, bool forks,
+				   void (*done)(void *arg, enum ks_park_word word, const char *why), void *arg);
+/* Boots it, in a box that is ready; or lets one that was forked come in over `join_fd`, which stays the caller's. */
+int ks_call_park(struct ks_call *parked, struct ks_box *box, int join_fd, struct ks_error *err);
+uint32_t ks_call_park_flags(const struct ks_call *parked); /* KERN_RUN_* */
+int ks_call_join_fd(const struct ks_call *call); /* -1: it is executed, as is every call that is not parked */
 /* It is over for this; its box is somebody else's, or released. */
 void ks_call_unpark_done(struct ks_call *parked);
 /* The box is the call's, and pipes and channel with it if there is an interpreter in it. */

@@ -8,6 +8,7 @@
 #include "session/anonymous.h"
 #include "session/call_parts.h"
 #include "session/deps.h"
+#include "session/zygote.h"
 
 #define FAILURES_MAX 3 /* in a row: this cannot be done here */
 
@@ -21,6 +22,9 @@ struct pool {
 	unsigned fewest; /* that were not taken since the last look */
 	unsigned failures;
 	int64_t used_us;
+	struct ks_zygote *zygote;	    /* what forks them; NULL: there is none, and they boot */
+	unsigned zygote_number, zygote_failures; /* how many there were; failures in a row */
+	bool boots;			    /* it has been tried, and is not possible here */
 };
 
 struct ks_spare {
@@ -28,7 +32,8 @@ struct ks_spare {
 	struct pool *pool;
 	struct ks_box *box;
 	int64_t made_us;
-	bool ready;
+	bool ready, started, waits; /* for its call; the box has said that all is as it must be; the runner has said so */
+	unsigned forked_by; /* number of the zygote; 0: it boots */
 	struct ks_call *parked; /* pipes and channel of its interpreter, as those of a call; NULL: it has none */
 	struct ks_call *waiting; /* the call that gets it when it is ready */
 };
@@ -84,6 +89,8 @@ static void become_ready(struct ks_spare *spare)
 
 	spare->ready = true;
 	spare->pool->failures = 0;
+	if (spare->forked_by)
+		spare->pool->zygote_failures = 0;
 	if (session->state == KS_SESSION_OPENING)
 		ks_session_preloaded(session, NULL);
 	if (!waiting)
@@ -92,6 +99,31 @@ static void become_ready(struct ks_spare *spare)
 	(void)hand_over(spare, waiting);
 	ks_call_spare_ready(waiting);
 }
+
+/* ---- what forks them ---- */
+
+static void drop_zygote(struct pool *pool)
+{
+	struct ks_core *core = pool->session->core;
+
+	if (!pool->zygote)
+		return;
+	core->spare_count--;
+	core->parked_count--;
+	ks_zygote_stop(KS_TAKE_PTR(pool->zygote));
+}
+
+/* Something is wrong with it, or with what it makes: if that does not change with another one, interpreters boot. */
+static void forsake(struct pool *pool, unsigned number)
+{
+	if (!pool->zygote || number != pool->zygote_number)
+		return;
+	pool->zygote_failures++;
+	pool->boots |= pool->zygote_failures >= FAILURES_MAX;
+	drop_zygote(pool);
+}
+
+/* ---- its end ---- */
 
 static void preload_failed(struct ks_session *session, const char *why)
 {
@@ -107,7 +139,10 @@ static void has_died(struct ks_spare *spare, const char *why)
 	struct ks_session *session = spare->pool->session;
 
 	ks_log(KS_LOG_INFO, "spare_died", "%s", why);
-	spare->pool->failures += !spare->ready;
+	if (!spare->ready && spare->forked_by)
+		forsake(spare->pool, spare->forked_by);
+	else
+		spare->pool->failures += !spare->ready;
 	if (session->state != KS_SESSION_OPENING || session->preload.count == 0) {
 		give_up(spare);
 		return;
@@ -115,9 +150,14 @@ static void has_died(struct ks_spare *spare, const char *why)
 	preload_failed(session, why); /* first: the words may be the spare's */
 }
 
+/* Its init has found that it has no power, and set its limits: it may be as quick as its interpreter, which says the other word. */
 static void on_started(void *arg)
 {
-	(void)arg; /* the interpreter: it says itself when it is ready */
+	struct ks_spare *spare = arg;
+
+	spare->started = true;
+	if (spare->waits)
+		become_ready(spare);
 }
 
 static void on_failed(void *arg, const struct ks_error *err)
@@ -139,25 +179,32 @@ static void on_gone(void *arg)
 static void on_ready(void *arg)
 {
 	struct ks_spare *spare = arg;
+	struct ks_zygote *zygote = spare->pool->zygote;
 	struct ks_error err;
 
-	if (!spare->parked)
+	if (!spare->parked) {
 		become_ready(spare);
-	else if (ks_call_park(spare->parked, spare->box, &err) < 0)
+		return;
+	}
+	KS_AUTOCLOSE int join = zygote && ks_zygote_is_ready(zygote) ? ks_zygote_fork(zygote, spare->box, spare->waiting, &err) : -1;
+	spare->forked_by = join < 0 ? 0 : spare->pool->zygote_number;
+	if (ks_call_park(spare->parked, spare->box, join, &err) < 0)
 		has_died(spare, err.text);
 }
 
 static const struct ks_box_ops spare_ops = { on_started, on_failed, on_ended, on_gone, on_ready };
 
 /* The runner waits for the code. */
-static void on_parked(void *arg, const char *failure)
+static void on_parked(void *arg, enum ks_park_word word, const char *why)
 {
 	struct ks_spare *spare = arg;
 
-	if (failure)
-		has_died(spare, failure);
-	else
+	if (word != KS_PARK_READY)
+		has_died(spare, why);
+	else if (spare->started)
 		become_ready(spare);
+	else
+		spare->waits = true;
 }
 
 static struct ks_spare *make(struct pool *pool)
@@ -175,7 +222,7 @@ static struct ks_spare *make(struct pool *pool)
 	pool->count++;
 	session->core->spare_count++;
 	session->core->parked_count += pool->language != NULL;
-	spare->parked = pool->language ? ks_call_new_parked(session, pool->language, on_parked, spare) : NULL;
+	spare->parked = pool->language ? ks_call_new_parked(session, pool->language, false, on_parked, spare) : NULL;
 	if (!pool->language || spare->parked)
 		spare->box = ks_box_make(session->group, &limits, &spare_ops, spare, &err);
 	if (spare->box)
@@ -183,6 +230,58 @@ static struct ks_spare *make(struct pool *pool)
 	pool->failures++;
 	free_spare(spare);
 	return NULL;
+}
+
+/* ---- their zygote ---- */
+
+static void on_zygote_ready(void *arg)
+{
+	struct pool *pool = arg;
+
+	if (pool->session->state == KS_SESSION_OPENING && !make(pool))
+		preload_failed(pool->session, "no box can be made for its interpreter");
+	ks_spares_soon(pool->session->core);
+}
+
+static void on_zygote_ended(void *arg, enum ks_zygote_end how, const char *why)
+{
+	struct pool *pool = arg;
+	struct ks_session *session = pool->session;
+
+	pool->zygote = NULL;
+	pool->zygote_failures++;
+	pool->boots |= how != KS_ZYGOTE_DIED || pool->zygote_failures >= FAILURES_MAX;
+	session->core->spare_count--;
+	session->core->parked_count--;
+	if (how == KS_ZYGOTE_UNABLE && session->preload.count > 0)
+		ks_notes_add(&session->notes, "preload_not_shared", "each interpreter imports the modules of preload for itself: %s", why);
+	if (session->state == KS_SESSION_OPENING && session->preload.count > 0) {
+		if (how == KS_ZYGOTE_FAILED || !make(pool))
+			preload_failed(session, why);
+	}
+	ks_spares_soon(session->core);
+}
+
+static bool make_zygote(struct pool *pool)
+{
+	struct ks_core *core = pool->session->core;
+
+	pool->zygote = ks_zygote_start(pool->session, pool->language, on_zygote_ready, on_zygote_ended, pool);
+	pool->boots = !pool->zygote;
+	pool->zygote_number++;
+	core->spare_count += pool->zygote != NULL;
+	core->parked_count += pool->zygote != NULL;
+	return pool->zygote;
+}
+
+static bool wants_zygote(const struct pool *pool)
+{
+	return pool->language && !pool->boots && !pool->zygote && ks_zygote_possible(pool->session, pool->language);
+}
+
+static bool can_fork(const struct pool *pool)
+{
+	return pool->zygote && ks_zygote_is_ready(pool->zygote);
 }
 
 /* ---- how many ---- */
@@ -235,6 +334,18 @@ static bool may_grow(const struct pool *pool)
 	       ks_engine_boxes(session->core->engine) < KS_SPARES_BACKLOG && !session->core->closing;
 }
 
+/* A pool's zygote first: what it needs then is forked. */
+static int make_missing(struct pool *pool, int most)
+{
+	int made = 0;
+
+	if (may_grow(pool) && wants_zygote(pool))
+		made += make_zygote(pool);
+	while (made < most && may_grow(pool) && (!pool->zygote || can_fork(pool)) && make(pool))
+		made++;
+	return made;
+}
+
 static void on_refill(uv_timer_t *timer)
 {
 	struct ks_core *core = timer->data;
@@ -246,8 +357,7 @@ static void on_refill(uv_timer_t *timer)
 		struct ks_session *session = KS_ENTRY(s, struct ks_session, node);
 		for (struct ks_list *n = session->spares.next; n != &session->spares; n = n->next) {
 			struct pool *pool = KS_ENTRY(n, struct pool, node);
-			while (left > 0 && may_grow(pool) && make(pool))
-				left--;
+			left -= make_missing(pool, left);
 			if (left == 0) {
 				ks_spares_soon(core);
 				return;
@@ -282,9 +392,11 @@ static void shrink(struct pool *pool)
 /* One that imports, and does not come to an end. */
 static void reject_stuck(struct pool *pool, int64_t now_us)
 {
+	if (pool->zygote)
+		ks_zygote_look(pool->zygote, now_us);
 	for (struct ks_list *n = pool->spares.next; n != &pool->spares; n = n->next) {
 		struct ks_spare *spare = KS_ENTRY(n, struct ks_spare, node);
-		if (!spare->ready && now_us - spare->made_us > KS_PRELOAD_LIMIT_MS * 1000LL) {
+		if (!spare->ready && now_us - spare->made_us > (spare->forked_by ? KS_BEGIN_LIMIT_MS : KS_PRELOAD_LIMIT_MS) * 1000LL) {
 			has_died(spare, "its interpreter does not get ready");
 			return;
 		}
@@ -305,6 +417,8 @@ void ks_spares_idle(struct ks_core *core, int64_t now_us)
 			else if (unused > 1) /* one lies there for the next call */
 				pool->target = pool->target - unused / 2 > least ? pool->target - unused / 2 : least;
 			shrink(pool);
+			if (pool->target == 0)
+				drop_zygote(pool);
 		}
 }
 
@@ -354,7 +468,7 @@ enum ks_spare_answer ks_spares_take(struct ks_call *call)
 		return KS_SPARE_NONE;
 	if (session->start != KS_START_SPARE && ks_call_can_park(call)) {
 		struct pool *pool = pool_of(session, call->language);
-		struct ks_spare *spare = look_for(pool, forced);
+		struct ks_spare *spare = look_for(pool, forced || can_fork(pool));
 		if (spare && !spare->ready) {
 			spare->waiting = call;
 			call->spare = spare;
@@ -409,7 +523,8 @@ void ks_spares_preload(struct ks_session *session)
 {
 	const struct ks_language *python = ks_plugins_find_language(session->core->plugins, "python");
 
-	if (!python || !make(pool_of(session, python)))
+	struct pool *pool = python ? pool_of(session, python) : NULL;
+	if (!pool || (!(wants_zygote(pool) && make_zygote(pool)) && !make(pool)))
 		preload_failed(
 			session,
 			"this session cannot boot its python ahead: it is not in the image, or named in interpreters, or its packages can "
@@ -430,6 +545,9 @@ void ks_spares_drop(struct ks_session *session)
 	for (struct ks_list *n = session->spares.next; n != &session->spares; n = n->next) {
 		struct pool *pool = KS_ENTRY(n, struct pool, node);
 		pool->failures = 0; /* what is different then may be what was wrong */
+		drop_zygote(pool);
+		pool->zygote_failures = 0;
+		pool->boots = false;
 		while (!ks_list_empty(&pool->spares))
 			give_up(KS_ENTRY(pool->spares.next, struct ks_spare, node));
 	}
@@ -444,6 +562,8 @@ void ks_spares_free(struct ks_session *session)
 			spare->box = NULL; /* the sidecar ends, and its engine has ended before: nobody reports any more */
 			free_spare(spare);
 		}
+		if (pool->zygote)
+			ks_zygote_forget(pool->zygote);
 		ks_list_remove(&pool->node);
 		free(pool);
 	}

@@ -22,7 +22,10 @@ class Boxes:
 
     def __init__(self, client, way, workspace, fields):
         self.client, self.way, self.workspace = client, way, workspace
-        self.fields = {"workspace": workspace, **({} if way == "throwaway" else {"start": way}), **fields}
+        how = {} if way == "throwaway" else {"start": way}
+        if way == "zygote" and "image" not in fields:  # the first call finds what has been preloaded, and so is forked
+            how["preload"] = ["errno"]
+        self.fields = {"workspace": workspace, **how, **fields}
         answer = client.call("session/open", self.fields)
         self.effective = answer["effective"]
         if way == "throwaway":  # a session of its own for each call; this one was to learn what is enforced

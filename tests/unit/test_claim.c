@@ -14,7 +14,7 @@ static const char *const no_words[] = { NULL };
 
 static struct ks_command_spec spec_of(const char *const *argv, const char *const *env)
 {
-	return (struct ks_command_spec){ .cwd = "/workspace", .argv = argv, .env = env };
+	return (struct ks_command_spec){ .cwd = "/workspace", .argv = argv, .env = env, .join_fd = -1 };
 }
 
 /* A copy that is exactly as long as it says, so that a read behind its end is seen by a sanitizer. */

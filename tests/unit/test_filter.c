@@ -102,7 +102,7 @@ static void compile(struct program *ret, enum ks_filter_kind kind, int arch, uns
 }
 
 /* Of a box, the youngest first: of equal answers its counts. The allowlist is made by libseccomp, for the machine it runs on only. */
-enum { ESCAPE, ALLOWLIST, ARGUMENTS, PROGRAMS };
+enum { ESCAPE, ZYGOTE, ALLOWLIST, ARGUMENTS, PROGRAMS }; /* ZYGOTE: only where a test puts it */
 static struct program programs[PROGRAMS];
 
 #if defined(__x86_64__)
@@ -118,6 +118,7 @@ static void compile_box(int arch, unsigned flags)
 
 	compile(&programs[ARGUMENTS], KS_FILTER_ARGUMENTS, arch, flags);
 	compile(&programs[ESCAPE], KS_FILTER_ESCAPE, arch, flags);
+	programs[ZYGOTE].count = 0;
 	programs[ALLOWLIST].count = 0;
 	if (arch != NATIVE)
 		return;
@@ -411,6 +412,40 @@ static void test_clone_and_unshare(void **state)
 	}
 }
 
+/* It may do what a box may, and enter namespaces; what else a box refuses is no call for it. What it forks is refused, and reported, just
+ * as everywhere: the filter of the box on top decides. */
+static void test_zygote(void **state)
+{
+	static const uint64_t entering[6] = { 3, CLONE_NEWPID }, making[6] = { CLONE_NEWUSER };
+
+	(void)state;
+	for (int arch = 0; arch < ARCHS; arch++) {
+		compile_box(arch, 0);
+		compile(&programs[ZYGOTE], KS_FILTER_ZYGOTE, arch, 0);
+		for (size_t i = 0; i < KS_COUNT(rules); i++) {
+			const int nr = rules[i].nr[arch];
+			const bool maker = strcmp(rules[i].name, "clone") == 0 || strcmp(rules[i].name, "unshare") == 0;
+			const struct seccomp_data data = { .nr = nr, .arch = archs[arch] };
+			if (nr < 0)
+				continue;
+			programs[ESCAPE].count = 0;
+			const uint32_t alone = in_box(arch, nr, maker ? making : entering);
+			const uint32_t own = run(&programs[ZYGOTE], &data);
+			compile(&programs[ESCAPE], KS_FILTER_ESCAPE, arch, 0);
+			const uint32_t forked = in_box(arch, nr, maker ? making : entering);
+			programs[ZYGOTE].count = 0;
+			assert_int_equal(forked, in_box(arch, nr, maker ? making : entering));
+			compile(&programs[ZYGOTE], KS_FILTER_ZYGOTE, arch, 0);
+			if (forked == NOTIFIED)
+				assert_int_equal(alone, strcmp(rules[i].name, "setns") == 0 ? ALLOWED : SECCOMP_RET_TRACE);
+			else
+				assert_int_equal(alone, forked);
+			assert_true(own != SECCOMP_RET_USER_NOTIF); /* one listener in a chain, and that is the box's */
+		}
+	}
+	programs[ZYGOTE].count = 0;
+}
+
 /* Set-user-ID and set-group-ID bits would be real on the host's side of a writable directory. */
 static void test_modes(void **state)
 {
@@ -566,6 +601,7 @@ int main(void)
 		cmocka_unit_test(test_prctl),
 		cmocka_unit_test(test_ioctl),
 		cmocka_unit_test(test_clone_and_unshare),
+		cmocka_unit_test(test_zygote),
 		cmocka_unit_test(test_modes),
 		cmocka_unit_test(test_process_1_is_out_of_reach),
 		cmocka_unit_test(test_the_kernel_takes_them),

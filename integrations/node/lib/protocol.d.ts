@@ -217,7 +217,7 @@ export interface SessionOpenParams {
   mapOwner?: boolean;
   /** Language to the interpreter's path in the image. */
   interpreters?: Record<string, string>;
-  /** Python modules that are imported before a call comes, in the box that it will have. Their code is trusted as far as the call's own is. session/open answers when the first interpreter has them, or fails with preload_failed. Calls with variables, a directory or input of their own import by themselves. */
+  /** Python modules that are imported before a call comes, once for all calls of the session where they can be forked (no threads, processes or open files are left by the import), else in the box of each. Their code is trusted with the session's calls. session/open answers when the first interpreter has them, or fails with preload_failed. Calls with variables, a directory or input of their own import by themselves. */
   preload?: string[];
   /** Named sets of options, later ones win. */
   profiles?: string[];
@@ -243,7 +243,7 @@ export interface SessionOpenParams {
   workspaceStorage?: "disk" | "memory";
   /** Boxes that are kept ready for the session's next calls, also when it is idle. 0: as many as its calls show to be of use. Default: 0. 0 to 64. */
   prewarm?: number;
-  /** How boxes are started. auto: a spare if one is ready, else from the template. spare: one that was ready before its call is claimed; it is made and waited for if there is none. zygote: an interpreter that was booted before, where the language and the call allow it, else a spare. template: made for the call. cold: template and box are. start.kind of a result says which it was. Default: "auto". */
+  /** How boxes are started. auto: a spare if one is ready, else from the template. spare: one that was ready before its call is claimed; it is made and waited for if there is none. zygote: an interpreter that was booted before, or forked from one (python; such calls of a session share the seed of hash()), where the language and the call allow it, else a spare. template: made for the call. cold: template and box are. start.kind of a result says which it was. Default: "auto". */
   start?: "auto" | "cold" | "template" | "spare" | "zygote";
   /** A box for each call, or one that stays. Default: "fresh". */
   box?: "fresh" | "resident";
@@ -709,7 +709,7 @@ export interface SessionParams {
   mapOwner?: boolean;
   /** Language to the interpreter's path in the image. */
   interpreters?: Record<string, string>;
-  /** Python modules that are imported before a call comes, in the box that it will have. Their code is trusted as far as the call's own is. session/open answers when the first interpreter has them, or fails with preload_failed. Calls with variables, a directory or input of their own import by themselves. */
+  /** Python modules that are imported before a call comes, once for all calls of the session where they can be forked (no threads, processes or open files are left by the import), else in the box of each. Their code is trusted with the session's calls. session/open answers when the first interpreter has them, or fails with preload_failed. Calls with variables, a directory or input of their own import by themselves. */
   preload?: string[];
   /** Named sets of options, later ones win. */
   profiles?: string[];
@@ -735,7 +735,7 @@ export interface SessionParams {
   workspaceStorage?: "disk" | "memory";
   /** Boxes that are kept ready for the session's next calls, also when it is idle. 0: as many as its calls show to be of use. Default: 0. 0 to 64. */
   prewarm?: number;
-  /** How boxes are started. auto: a spare if one is ready, else from the template. spare: one that was ready before its call is claimed; it is made and waited for if there is none. zygote: an interpreter that was booted before, where the language and the call allow it, else a spare. template: made for the call. cold: template and box are. start.kind of a result says which it was. Default: "auto". */
+  /** How boxes are started. auto: a spare if one is ready, else from the template. spare: one that was ready before its call is claimed; it is made and waited for if there is none. zygote: an interpreter that was booted before, or forked from one (python; such calls of a session share the seed of hash()), where the language and the call allow it, else a spare. template: made for the call. cold: template and box are. start.kind of a result says which it was. Default: "auto". */
   start?: "auto" | "cold" | "template" | "spare" | "zygote";
   /** A box for each call, or one that stays. Default: "fresh". */
   box?: "fresh" | "resident";

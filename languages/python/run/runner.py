@@ -1,6 +1,7 @@
 # start.py RESULT_FD NAME FILE ARGS...: runs FILE as the real __main__, shown as NAME, and sends its value and errors.
 # start.py RESULT_FD: a kernel (kernel.py).
 # start.py RESULT_FD park MODULES...: boots, imports these, and waits for the words above, which come over the channel with FILE itself.
+# start.py RESULT_FD zygote MODULES...: the same, but what waits is what it forks into boxes (fork.c).
 #
 # This file may be compiled at each start and shares its interpreter with the caller's code, so it is short, imports only
 # what is built into every interpreter (a json.py in the workspace cannot get in the way), and keeps what is needed less
@@ -228,6 +229,11 @@ def execute(statements, value, namespace):
     return eval(value, namespace) if value else None
 
 
+def give_up(how, why):
+    channel.write(STATE, channel.pack([(how, why[:300].encode("ascii", "backslashreplace"))]))
+    posix._exit(1)
+
+
 def preload(names):
     """Not from beside this file, where a plain start has its own directory, nor from the working directory."""
     own = sys.path.pop(0) if not getattr(sys.flags, "safe_path", False) else None
@@ -235,9 +241,7 @@ def preload(names):
         try:
             __import__(name)
         except BaseException as error:
-            text = "%s: %s: %s" % (name, type(error).__name__, error)
-            channel.write(STATE, channel.pack([("failed", text[:300].encode("ascii", "backslashreplace"))]))
-            posix._exit(1)
+            give_up("failed", "%s: %s: %s" % (name, type(error).__name__, error))
     if own is not None:
         sys.path.insert(0, own)
 
@@ -253,10 +257,57 @@ def rehearse():
     channel.usable()
 
 
-def park(names):
+def threads():
+    return len(posix.listdir("/proc/self/task"))
+
+
+def forker():
+    """The module that forks; what a fork would not take along, or would share, is no matter for it: then interpreters have to boot."""
+    try:
+        if threads() > 1:  # some libraries end their threads before a fork, and start them again when they need them
+            pid = posix.fork()
+            if pid == 0:
+                posix._exit(0)
+            posix.waitpid(pid, 0)
+        try:
+            posix.waitpid(-1, posix.WNOHANG)
+            give_up("unable", "a module has started a process")
+        except ChildProcessError:
+            pass
+        if threads() > 1:
+            give_up("unable", "a module has started a thread")
+        if len(posix.listdir("/proc/self/fd")) > 5:  # 0 to 3, and the directory
+            give_up("unable", "a module keeps a file open")
+        spec = sys.modules["_frozen_importlib"].ModuleSpec("_kern_fork", None, origin=HERE + "fork.abi3.so")
+        module = sys.modules["_imp"].create_dynamic(spec)
+        sys.modules["_imp"].exec_dynamic(module)
+        return module
+    except (ImportError, OSError) as error:
+        give_up("unable", str(error))
+
+
+def be_forked():
+    """Returns in each process that is forked, in its box -> does a call wait for it already?"""
+    module = forker()
+    import gc
+    gc.collect()
+    gc.freeze()  # a collection would write to each object, and what is written to is copied
+    del sys.modules["gc"]
+    channel.write(STATE, channel.pack([("ready", b"")]))
+    hurry = module.serve(channel.fd)
+    channel.__init__(channel.fd)
+    for name in ("numpy.random", "torch"):  # random sees to it itself
+        if name in sys.modules:
+            getattr(sys.modules[name], "seed")()
+    return hurry
+
+
+def park(names, forks):
     """Waits for the words of a call, and does what its start would have done with them -> its files."""
     rehearse()
     preload(names)
+    if forks and not be_forked():
+        rehearse()  # again: its memory is copied page by page when it is written to for the first time
     channel.write(STATE, channel.pack([("ready", b"")]))
     data = posix.read(channel.fd, HEADER + PIECE)[HEADER:]
     if not data:
@@ -361,8 +412,8 @@ def main():
         if stream is not None:
             stream.reconfigure(line_buffering=True)
     files = {}
-    if len(sys.argv) == 3 or sys.argv[2:3] == ["park"] and sys.argv[3][:1] != "/":
-        files = park(sys.argv[3:])
+    if len(sys.argv) == 3 or sys.argv[2:3] in (["park"], ["zygote"]) and sys.argv[3][:1] != "/":
+        files = park(sys.argv[3:], sys.argv[2] == "zygote")
     kernel = len(sys.argv) == 2
     me, fd, name, path = sys.argv[:4] if not kernel else (*sys.argv, "", "")
     sys.argv[:4] = [path]
