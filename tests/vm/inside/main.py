@@ -305,10 +305,10 @@ BATTERIES = {
 
 def protocol(report):
     """Tests of the program's own suite, as an ordinary user who has a user manager; there is no node."""
-    names = ("test_limits.py", "test_isolation.py", "test_run_argv.py", "test_run_code.py", "test_workspace_memory.py")
+    names = ("test_limits.py", "test_isolation.py", "test_run_argv.py", "test_run_code.py", "test_workspace_memory.py", "test_zygote.py")
     env = {"LANG": "C.UTF-8", "KERN_PROGRAM": PROGRAM, "KERN_VALIDATE": "0", "PYTHONPATH": HERE}
     argv = [*become("kerntest", **env), "python3", "-B", "-m", "pytest"]
-    argv += ["-q", "-p", "no:cacheprovider", "-p", "report", f"--rootdir={TOP}/tests", "-k", "not node"]
+    argv += ["-q", "-p", "no:cacheprovider", "-p", "report", f"--rootdir={TOP}/tests", "-k", "not node", "-m", "not endurance"]
     argv += [f"{TOP}/tests/protocol/{name}" for name in names]
     tests = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     last = []
