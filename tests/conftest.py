@@ -42,6 +42,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "endurance: long by their amount - thousands of calls, names, mebibytes; left out under sanitizers")
+    config.addinivalue_line("markers", "any_user: the user cannot matter to it, and one is enough: root with sanitizers, an ordinary user without")
     leftovers.become_subreaper()
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from expect import plain, refused
 
+pytestmark = pytest.mark.any_user
+
 
 def read(client, blob, offset, length):
     return client.call("blob/read", {"id": blob, "offset": offset, "length": length})

@@ -165,6 +165,7 @@ def on_terminal(typed, *words):
     return seen.decode()
 
 
+@pytest.mark.any_user
 def test_a_terminal_gets_colours_and_nothing_that_it_obeys(typed):
     seen = on_terminal(typed, "run", "-c", r"print('\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[2J\x9b5n\x1b\x1b[1m', end='')")
     assert seen == "\x1b[31mred\x1b[0m ^[]0;title^G ^[[2J5n^[\x1b[1m"
@@ -201,6 +202,7 @@ def test_completions_know_every_flag(typed, place):
     assert typed("completion", "tcsh").returncode == 2
 
 
+@pytest.mark.any_user
 def test_the_readme_shows_what_happens(typed, program):
     top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     with open(os.path.join(top, "README.md"), encoding="utf-8") as file:

@@ -8,6 +8,8 @@ import pytest
 from expect import CODES, refused
 from kern_client import RpcError
 
+pytestmark = pytest.mark.any_user
+
 PING = '{"jsonrpc":"2.0","id":%s,"method":"ping","params":{}}'
 
 

@@ -11,6 +11,8 @@ import pytest
 from expect import refused
 from trees import Tree
 
+pytestmark = pytest.mark.any_user
+
 FILES = {
     "a.c": "",
     "b.h": "",

@@ -6,6 +6,8 @@ import zlib
 
 import pytest
 
+pytestmark = pytest.mark.any_user
+
 
 def chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -1,8 +1,12 @@
 """allowInput and run/inputWanted: a cell asks, the client answers, or does not."""
 
+import pytest
+
 from expect import refused
 from test_kernels import FORGED, Kernel, ok, kernel  # noqa: F401  (a fixture)
 from test_kernels_node import kernel as node  # noqa: F401  (a fixture)
+
+pytestmark = pytest.mark.any_user
 
 
 def wanted(client):

@@ -7,6 +7,8 @@ import pytest
 from expect import refused
 from test_kernels import Kernel, ok
 
+pytestmark = pytest.mark.any_user
+
 
 @pytest.fixture
 def kernel(client):

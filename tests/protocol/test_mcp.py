@@ -10,6 +10,8 @@ import pytest
 import leftovers
 from mcp_client import META, MODERN, Mcp
 
+pytestmark = pytest.mark.any_user
+
 TOOLS = ["run_code", "write_file", "read_file", "list_files", "edit_file", "search_files"]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 

@@ -7,6 +7,8 @@ import pytest
 
 from expect import fault, plain
 
+pytestmark = pytest.mark.any_user
+
 WINDOW = 256 * 1024  # bytes a lossless stream may send before its first credit
 
 

@@ -5,6 +5,8 @@ import pytest
 
 from expect import refused
 
+pytestmark = pytest.mark.any_user
+
 # What a request needs besides the field under test.
 NEEDED = {
     "session/open": {},

@@ -4,6 +4,8 @@ import pytest
 
 from expect import refused
 
+pytestmark = pytest.mark.any_user
+
 
 def rendered(client, method, max_chars=8000, **params):
     return client.call(method, {**params, "render": {"maxChars": max_chars}})["rendered"]

@@ -5,9 +5,12 @@ import os
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    not any(os.access(f"{directory}/node", os.X_OK) for directory in ("/usr/bin", "/usr/local/bin")), reason="no node in /usr"
-)
+pytestmark = [
+    pytest.mark.any_user,
+    pytest.mark.skipif(
+        not any(os.access(f"{directory}/node", os.X_OK) for directory in ("/usr/bin", "/usr/local/bin")), reason="no node in /usr"
+    ),
+]
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 

@@ -10,6 +10,8 @@ import pytest
 from expect import fault, plain
 from test_images import JPEG
 
+pytestmark = pytest.mark.any_user
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 

@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+pytestmark = pytest.mark.any_user
+
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SHELLS = ("bash", "sh", "dash", "busybox")
 
