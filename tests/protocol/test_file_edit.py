@@ -130,6 +130,7 @@ def test_caps(files):
     assert files.bytes("f") == b"<1024>"
 
 
+@pytest.mark.endurance
 def test_a_large_file(files):
     files.python("open('f', 'w').write('some line\\n' * 1000000 + 'the end\\n')")  # 10 MB
     assert files.edit("f", ("the end", "END"), ("some", "SOME", "all"))["replacements"] == [1, 1000000]

@@ -143,10 +143,10 @@ def test_fork_bomb_is_held_and_ping_answers(client):
     session, effective = open_session(client, pids=50)
     bomb = client.send(
         "run/argv",
-        {"argv": ["bash", "-c", "b() { b | b & }; b 2>/dev/null; sleep 1000"], "sessionId": session, "timeoutMs": 3000},
+        {"argv": ["bash", "-c", "b() { b | b & }; b 2>/dev/null; sleep 1000"], "sessionId": session, "timeoutMs": 1500},
     )
     slowest = 0.0
-    for _ in range(20):
+    while not bomb.done():
         begin = time.monotonic()
         assert client.call("ping", timeout=20) == {}
         slowest = max(slowest, time.monotonic() - begin)
@@ -308,7 +308,7 @@ def test_cancel_beats_the_rest(client):
 def test_timeout_beats_oom(client):
     session, effective = open_session(client, memoryMb=128)
     result = client.run(
-        "sh", "-c", 'python3 -c "$0"; sleep 1000', HOG.format(mib=400), sessionId=session, timeoutMs=6000
+        "sh", "-c", 'python3 -c "$0"; sleep 1000', HOG.format(mib=400), sessionId=session, timeoutMs=3000
     )
     assert result["fault"]["type"] == "timeout" or effective["memoryMb"]["enforced"] == "polled"
 

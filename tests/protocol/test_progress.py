@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.any_user
+
 
 def told(client, token):
     return [n["params"] for n in client.notifications if n["method"] == "$/progress" and n["params"]["token"] == token]
@@ -28,9 +30,8 @@ def check(events, times, phases, total):
         assert len([t for t in times if times[i] <= t < times[i] + 0.95]) <= 10
 
 
-@pytest.mark.parametrize("token", [7, "seven", "ü\n"])
-def test_of_an_archive(client, session, place, token):
-    times, events = [], []
+def test_of_an_archive(client, session, place):
+    times, events, token = [], [], 7
     real = client._notification
 
     def note(message):
@@ -51,14 +52,16 @@ def test_of_an_archive(client, session, place, token):
     check(events, times, ["verify", "extract"], 2 * result["bytes"])
 
 
-def test_the_last_comes_before_the_reply(client, make_dir):
+@pytest.mark.parametrize("token", [7, "seven", "ü\n"])
+def test_the_last_comes_before_the_reply(client, make_dir, token):
     session = client.open(workspace=make_dir("ws"))
     order = []
     notification, reply = client._notification, client._reply
     client._notification = lambda message: (order.append(message["method"]), notification(message))
     client._reply = lambda message: (order.append("reply"), reply(message))
-    client.call("session/snapshot", {"sessionId": session, "progressToken": "t"})
+    client.call("session/snapshot", {"sessionId": session, "progressToken": token})
     assert order[-1] == "reply" and set(order[:-1]) == {"$/progress"}
+    assert len(told(client, token)) == len(order) - 1
 
 
 def test_only_when_asked(client, session, place):
@@ -68,7 +71,8 @@ def test_only_when_asked(client, session, place):
     assert told(client, "x") == []
 
 
-def test_of_a_request_that_fails(client, session, place):
+def test_of_a_request_that_fails(client, place):
+    session = client.open()
     with open(place + "/junk.tar", "wb") as file:
         file.write(os.urandom(1000))
     os.chmod(place + "/junk.tar", 0o644)

@@ -5,6 +5,7 @@ import base64
 import gzip
 import io
 import os
+import shutil
 import subprocess
 import tarfile
 import time
@@ -148,6 +149,7 @@ HOSTILE["sparse-no-number"] = (packed(pax((b"GNU.sparse.major", b"1"), (b"GNU.sp
 HOSTILE["sparse-many"] = (packed(pax((b"GNU.sparse.major", b"1"), (b"GNU.sparse.realsize", b"5")), entry(b"s", b"70000\n".ljust(512, b"\0"))), "pieces")
 
 
+@pytest.mark.any_user
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile(client, workspace, place, name):
     session, path = workspace
@@ -336,22 +338,24 @@ def test_waits_for_runs_and_keeps_later_ones_waiting(client, workspace):
     assert client.out(later.result()) == "n\n"
 
 
-def slow_archive(place):
-    """Takes a while to read."""
-    path = place + "/slow.tar"
+@pytest.fixture(scope="module")
+def slow(places):
+    """An archive that takes a while to read."""
+    path = places + "/slow.tar"
     with open(path, "wb") as file:
         for i in range(40):
             file.write(header(b"f%d" % i, raw_size=b"%011o\0" % (16 << 20)))
             file.write(os.urandom(1 << 20) * 16)
         file.write(END)
     os.chmod(path, 0o644)
-    return path
+    yield path
+    os.remove(path)
 
 
-def test_cancel(client, workspace, place):
+@pytest.mark.any_user
+def test_cancel(client, workspace, slow):
     session, path = workspace
     before = archives.listing(path)
-    slow = slow_archive(place)
     waiting = client.start("sleep", "5", sessionId=session)
     future = client.send("session/restore", {"sessionId": session, "path": slow})
     client.notify("$/cancel", {"id": future.id})
@@ -372,23 +376,23 @@ def test_cancel(client, workspace, place):
     client.run("true", sessionId=session)
 
 
-def test_close_in_the_middle(client, workspace, place):
+def test_close_in_the_middle(client, workspace, slow):
     session, path = workspace
     before = archives.listing(path)
-    future = client.send("session/restore", {"sessionId": session, "path": slow_archive(place)})
+    future = client.send("session/restore", {"sessionId": session, "path": slow})
     client.wait_for(lambda: os.path.exists(path + "/.kern-restore/new/f0"), "the extraction")
     client.call("session/close", {"sessionId": session})
     refused(future.error(), "cancelled")
     assert archives.listing(path) == before
 
 
-def test_killed_in_the_middle(sidecar, make_dir, place, program):
+def test_killed_in_the_middle(sidecar, make_dir, slow):
     path = make_dir("ws")
     first = sidecar(expect_exit=None)
     session = first.open(workspace=path)
     first.run("sh", "-c", "echo old >f", sessionId=session)
     before = archives.listing(path)
-    first.send("session/restore", {"sessionId": session, "path": slow_archive(place)})
+    first.send("session/restore", {"sessionId": session, "path": slow})
     first.wait_for(lambda: os.path.exists(path + "/.kern-restore/new/f0"), "the extraction")
     first.kill()
     first.process.wait()
@@ -425,11 +429,12 @@ def test_a_planted_name(client, make_dir, place):
     assert os.listdir(path) == ["n"] and os.listdir(outside) == ["old"]
 
 
-def test_the_file_changes_between_the_passes(client, workspace, place):
+@pytest.mark.any_user
+def test_the_file_changes_between_the_passes(client, workspace, slow, place):
     """What was verified is not what is read again: nothing of it stays."""
     session, path = workspace
     before = archives.listing(path)
-    slow = slow_archive(place)
+    slow = shutil.copy(slow, place)
     future = client.send("session/restore", {"sessionId": session, "path": slow})
     client.wait_for(lambda: os.path.exists(path + "/.kern-restore/new/f0"), "the extraction")
     with open(slow, "r+b") as file:
@@ -499,13 +504,13 @@ def test_kill_in_the_swap(sidecar, wide, client):
     assert seen <= {"o", "n"}
 
 
-def test_the_host_goes_away(sidecar, make_dir, place):
+def test_the_host_goes_away(sidecar, make_dir, slow):
     path = make_dir("ws")
     client = sidecar()
     session = client.open(workspace=path)
     client.run("sh", "-c", "echo old >f", sessionId=session)
     before = archives.listing(path)
-    client.send("session/restore", {"sessionId": session, "path": slow_archive(place)})
+    client.send("session/restore", {"sessionId": session, "path": slow})
     client.wait_for(lambda: os.path.exists(path + "/.kern-restore/new/f0"), "the extraction")
     assert client.close() == 0
     heir = sidecar()
@@ -513,11 +518,11 @@ def test_the_host_goes_away(sidecar, make_dir, place):
     assert archives.listing(path) == before
 
 
-def test_worker_dies(client, workspace, place):
+def test_worker_dies(client, workspace, slow):
     """Whatever ends the worker: the old state."""
     session, path = workspace
     before = archives.listing(path)
-    future = client.send("session/restore", {"sessionId": session, "path": slow_archive(place)})
+    future = client.send("session/restore", {"sessionId": session, "path": slow})
     client.wait_for(lambda: os.path.exists(path + "/.kern-restore/new/f0"), "the extraction")
     for pid in os.listdir("/proc"):
         try:
