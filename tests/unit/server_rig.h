@@ -226,10 +226,12 @@ static inline char *next_line(struct rig *r)
 	return line;
 }
 
-/* The next line of the server; valid until the next call. Fails after five seconds. */
+#define RIG_PATIENCE_US 60000000 /* a machine may be busy, and valgrind is slow */
+
+/* The next line of the server; valid until the next call. */
 static inline const char *hear(struct rig *r)
 {
-	int64_t end = ks_now_us() + 5000000;
+	int64_t end = ks_now_us() + RIG_PATIENCE_US;
 	char *line;
 
 	if (r->line_at == r->got.len) {
@@ -284,7 +286,7 @@ static inline void expect_silence(struct rig *r)
 
 static inline void expect_closed(struct rig *r)
 {
-	int64_t end = ks_now_us() + 5000000;
+	int64_t end = ks_now_us() + RIG_PATIENCE_US;
 
 	while (!r->closed && ks_now_us() < end)
 		turn(r);
