@@ -7,6 +7,7 @@ follow). `memcheck.py BUILD [-j N]`."""
 import argparse
 import concurrent.futures
 import json
+import os
 import subprocess
 import sys
 
@@ -38,12 +39,27 @@ def tests(build):
     return chosen, skipped
 
 
+def longest_first(build, chosen):
+    """As ctest has measured them: one that takes long, begun last, would run alone."""
+    seconds = {}
+    try:
+        with open(os.path.join(build, "Testing/Temporary/CTestCostData.txt"), encoding="utf-8") as file:
+            for line in file:
+                words = line.split()  # name, runs, seconds; then the names of those that failed
+                if len(words) == 3:
+                    seconds[words[0]] = float(words[2])
+    except OSError:  # no run yet
+        pass
+    return sorted(chosen, key=lambda test: -seconds.get(test[0], 0))
+
+
 def check(test):
     name, command, directory = test
     try:
         done = subprocess.run(
             VALGRIND + command,
             cwd=directory,
+            env={**os.environ, "KERN_MEMCHECK": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -62,7 +78,7 @@ def main():
     chosen, skipped = tests(options.build)
     failed = []
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
-        for name, problem, output in pool.map(check, chosen):
+        for name, problem, output in pool.map(check, longest_first(options.build, chosen)):
             print(f"{name}: {problem or 'clean'}", flush=True)
             if problem:
                 failed.append(name)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memcheck.h"
 #include "proto/write.h"
 #include "session/text.h"
 
@@ -237,12 +238,13 @@ static void test_fit(void **state)
 		"x", "\x01", "\xff", "\xc3\xa9", "\xe2\x82\xac", "\xe2\x80\xa8", "\xf0\x9f\x98\x80", "a\n\xe2\x82\xac\x01\xff"
 	};
 	char data[600];
+	const size_t step = under_memcheck() ? 49 : 7;
 
 	for (size_t p = 0; p < KS_COUNT(patterns); p++) {
 		size_t unit = strlen(patterns[p]);
 		for (size_t i = 0; i < sizeof(data); i++)
 			data[i] = patterns[p][i % unit];
-		for (size_t len = 0; len <= sizeof(data); len += 7)
+		for (size_t len = 0; len <= sizeof(data); len += step)
 			for (size_t budget = 16; budget < 700; budget++) {
 				size_t n = ks_text_fit(data, len, budget);
 				assert_true(n <= len);
