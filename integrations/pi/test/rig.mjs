@@ -41,7 +41,13 @@ export function withWord(word) {
 
 /** Pids of sidecars whose parent is this process. */
 export function sidecarsOf(parent) {
-	return withWord("kern-sidecar\0--stdio").filter((pid) => new RegExp(`^PPid:\\s+${parent}$`, "m").test(readFileSync(`/proc/${pid}/status`, "utf8")));
+	return withWord("kern-sidecar\0--stdio").filter((pid) => {
+		try {
+			return new RegExp(`^PPid:\\s+${parent}$`, "m").test(readFileSync(`/proc/${pid}/status`, "utf8"));
+		} catch {
+			return false; // one of somebody else, which has ended
+		}
+	});
 }
 
 /** A directory of a test: `work` to be in, `agent` for pi's own files, `secret` beside them. */
