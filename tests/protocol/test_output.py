@@ -230,8 +230,9 @@ def test_lossless_deadline_runs_on(client):
 
 def test_lossless_gives_up_a_second_after_the_end(client):
     """A box that ended with output unsent does not wait for ever."""
+    more = 3000  # fits in a pipe: of a user who has many, a pipe of few pages
     future = client.start(
-        "sh", "-c", f"head -c {WINDOW + 30_000} /dev/zero | tr '\\0' x; exit 3", runId="r", stream="lossless"
+        "sh", "-c", f"head -c {WINDOW + more} /dev/zero | tr '\\0' x; exit 3", runId="r", stream="lossless"
     )
     result = future.result(30)
     assert result["exitCode"] == 3 and "fault" not in result
