@@ -193,10 +193,11 @@ def fact_of_file(path):
     return entry.st_mode, entry.st_uid, entry.st_gid, entry.st_size, entry.st_mtime_ns, contents(path)
 
 
-def machine(program):
-    """What no attack may change."""
+def machine(program, places):
+    """What no attack may change. Other suites mount in their own directories, the attacks as another user beside this one, too."""
+    ours = places.encode()
     with open("/proc/self/mountinfo", "rb") as file:
-        mounts = sorted(line.split(b" ", 2)[2] for line in file if b"/kern-staged-" not in line)
+        mounts = sorted(line.split(b" ", 2)[2] for line in file if b"/kern-staged-" not in line and (ours in line or b"/kern-test-" not in line))
     facts = {path: contents(path) for path in VALUES}
     facts["mounts"] = mounts
     tree = [program, *glob.glob(os.path.join(os.path.dirname(program), "languages/**"), recursive=True)]
@@ -230,16 +231,16 @@ def marked_names():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def machine_as_before(program, programs):
+def machine_as_before(program, programs, places):
     """The whole suite, from outside: processes, mounts, cgroups, names, settings and our own files are what they were."""
-    before, groups = machine(program), leftovers.cgroups()
+    before, groups = machine(program, places), leftovers.cgroups()
     processes = set(leftovers.descendants(os.getpid()))
     yield
     ours = {pid: start for pid, start in leftovers.descendants(os.getpid()).items() if pid not in processes}
     problems = [f"a process is left: {p}" for p in leftovers.still_there(ours, within=5.0)]
     problems += leftovers.new_cgroups(groups)
     problems += [f"left on the host: {path}" for path in marked_names()]
-    after = machine(program)
+    after = machine(program, places)
     problems += [
         f"changed on the host: {key}: {before[key]} -> {after[key]}" for key in before if before[key] != after[key]
     ]
