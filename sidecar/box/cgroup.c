@@ -213,7 +213,7 @@ int ks_leaf_unlimit(struct ks_leaf *leaf, struct ks_error *err)
 
 static void count(struct ks_leaf *leaf, struct ks_counters *ret)
 {
-	*ret = (struct ks_counters){ -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
+	*ret = (struct ks_counters){ -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
 	for (int fn = 0; fn < KS_FN_COUNT; fn++) {
 		const struct ks_place *place = ks_leaf_place(leaf, (enum ks_function)fn);
 
@@ -288,6 +288,7 @@ void ks_leaf_facts(struct ks_leaf *leaf, struct ks_leaf_facts *ret)
 		.memory_peak_bytes = exact ? own_memory(leaf, now.memory_peak, now.limit_hits) : leaf->seen,
 		.memory_peak_exact = exact,
 		.pids_peak = now.pids_peak > base->pids_peak ? now.pids_peak - KS_LEAF_OVERHEAD : -1,
+		.pids_now = now.pids_now > 0 ? now.pids_now - KS_LEAF_OVERHEAD : -1,
 		.pids_refused = since(now.pids_refused, base->pids_refused),
 		.cpu_user_us = since(now.cpu_user_us, base->cpu_user_us),
 		.cpu_system_us = since(now.cpu_system_us, base->cpu_system_us),

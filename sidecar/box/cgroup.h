@@ -82,7 +82,8 @@ struct ks_leaf_facts {
 	bool oom_own_limit;	/* oom_kills > 0 and the box's own limit was hit: only then is the limit to be named */
 	int64_t memory_peak_bytes;
 	bool memory_peak_exact; /* false: the highest that was seen by ks_leaf_memory_now and here (kernels < 6.12, reused) */
-	int64_t pids_peak;	/* without KS_LEAF_OVERHEAD */
+	int64_t pids_peak;	/* without KS_LEAF_OVERHEAD, as the next */
+	int64_t pids_now;	/* tasks: processes and threads */
 	int64_t pids_refused;	/* forks refused at the limit */
 	int64_t cpu_user_us, cpu_system_us;
 	int64_t io_read_bytes, io_write_bytes; /* of block devices; v1 does not attribute buffered writes */

@@ -44,7 +44,7 @@ enum ks_leaf_file {
 /* -1: not told. */
 struct ks_counters {
 	int64_t oom_kills, oom_own /* OOMs at our own limit */, limit_hits /* charges that had to reclaim first */;
-	int64_t memory_now, memory_peak, pids_peak, pids_refused, cpu_user_us, cpu_system_us, io_read, io_write;
+	int64_t memory_now, memory_peak, pids_peak, pids_now, pids_refused, cpu_user_us, cpu_system_us, io_read, io_write;
 };
 
 struct ks_leaf;

@@ -59,6 +59,7 @@ static void count(struct ks_leaf *leaf, enum ks_function fn, struct ks_counters 
 		if (ks_leaf_read(leaf, KS_F_PIDS_EVENTS, text))
 			ret->pids_refused = ks_cgroup_key(text, "max");
 		ret->pids_peak = ks_leaf_number(leaf, KS_F_PIDS_PEAK);
+		ret->pids_now = ks_leaf_number(leaf, KS_F_PIDS_NOW);
 		break;
 	case KS_FN_ACCT:
 		if (ks_leaf_read(leaf, KS_F_CPU_USER, text)) {

@@ -110,9 +110,12 @@ const struct ks_box_end *ks_kernel_usage(struct ks_kernel *kernel, int64_t fresh
 }
 
 /* No process is there but those that were when it was ready: the pipes of the cell that has ended serve the next one, too. Else
- * something may hold them, and what it prints later must not be taken for that cell's. */
+ * something may hold them, and what it prints later must not be taken for that cell's. Where that was pid 1 alone, one task is enough
+ * to know: it is the interpreter's, whose threads need not be counted. */
 static bool is_alone(struct ks_kernel *kernel)
 {
+	if (kernel->others == KS_LEAF_OVERHEAD && kernel->usage.leaf.pids_now == 1 && ks_now_us() < kernel->seen_us + KS_KERNEL_FRESH_US)
+		return true;
 	return kernel->others > 0 && ks_box_others(kernel->host->box) == kernel->others;
 }
 

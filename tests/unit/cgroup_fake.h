@@ -89,6 +89,7 @@ static const struct fake_file v1_files[] = {
 	{ "pids", "pids.max", "max\n" },
 	{ "pids", "pids.events", "max 0\n" },
 	{ "pids", "pids.peak", "0\n" },
+	{ "pids", "pids.current", "0\n" },
 	{ "cpu", "cpu.cfs_quota_us", "-1\n" },
 	{ "cpuacct", "cpuacct.usage_user", "0\n" },
 	{ "cpuacct", "cpuacct.usage_sys", "0\n" },

@@ -126,6 +126,7 @@ static void test_v1_facts(void **state)
 	assert_int_equal(facts.memory_peak_bytes, 0);
 	assert_true(facts.memory_peak_exact);
 	assert_int_equal(facts.pids_peak, -1); /* below an older peak */
+	assert_int_equal(facts.pids_now, -1);
 	assert_int_equal(facts.pids_refused, 0);
 	assert_int_equal(facts.cpu_user_us, 0);
 	assert_int_equal(facts.io_read_bytes, 0);
@@ -135,6 +136,7 @@ static void test_v1_facts(void **state)
 	put(leaf_path(leaf, "memory/job", "memory.oom_control"), "oom_kill_disable 0\nunder_oom 0\noom_kill 6\n");
 	put(leaf_path(leaf, "pids/job", "pids.events"), "max 12\n");
 	put(leaf_path(leaf, "pids/job", "pids.peak"), "9\n");
+	put(leaf_path(leaf, "pids/job", "pids.current"), "2\n");
 	put(leaf_path(leaf, "cpuacct/job", "cpuacct.usage_user"), "5000000\n");
 	put(leaf_path(leaf, "cpuacct/job", "cpuacct.usage_sys"), "7000\n");
 	put(leaf_path(leaf, "blkio/job", "blkio.throttle.io_service_bytes"),
@@ -145,6 +147,7 @@ static void test_v1_facts(void **state)
 	assert_false(facts.oom_own_limit); /* an ancestor's */
 	assert_int_equal(facts.memory_peak_bytes, 4000000);
 	assert_int_equal(facts.pids_peak, 8);
+	assert_int_equal(facts.pids_now, 1);
 	assert_int_equal(facts.pids_refused, 3);
 	assert_int_equal(facts.cpu_user_us, 3000);
 	assert_int_equal(facts.cpu_system_us, 7);
