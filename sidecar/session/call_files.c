@@ -75,6 +75,11 @@ static void on_seen(struct ks_look *look, struct ks_view *snapshot, const struct
 		return;
 	}
 	call->after = snapshot;
+	if (call->after == call->before) { /* has no hashes in it, so there is nothing to compare */
+		drop_snapshots(call);
+		ks_call_look_done(call);
+		return;
+	}
 	if (start_diff(call, &failed) < 0) {
 		give_up(call, &failed);
 		return;

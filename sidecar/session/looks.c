@@ -58,6 +58,27 @@ static int begin(struct ks_looks *looks, struct ks_error *err)
 	return ks_walk_start(looks->workspace_fd, before, &looks->walk, err);
 }
 
+/* For the next look: most find what the last one found. Small, so it is not counted, and of no call. */
+static void keep(struct ks_looks *looks, struct ks_view *snapshot)
+{
+	struct ks_error unused;
+
+	ks_view_unref(KS_TAKE_PTR(looks->last));
+	if (!ks_tree_is_steady(snapshot->tree))
+		return;
+	(void)recount(snapshot, 0, &unused);
+	snapshot->refs++;
+	looks->last = snapshot;
+}
+
+static bool is_still(struct ks_looks *looks, const struct ks_look *look)
+{
+	if (!looks->last || !ks_tree_still(looks->last->tree, looks->workspace_fd, look->before))
+		return false;
+	looks->core->counters.walks++;
+	return true;
+}
+
 /* The walk has ended. Telling them comes last: the session may be gone behind it. */
 static void finish(struct ks_looks *looks, bool failed, const struct ks_error *why)
 {
@@ -67,6 +88,8 @@ static void finish(struct ks_looks *looks, bool failed, const struct ks_error *w
 
 	ks_walk_free(KS_TAKE_PTR(looks->walk));
 	ks_list_remove(&looks->chore.node);
+	if (!failed)
+		keep(looks, snapshot);
 	ks_list_init(&told);
 	ks_list_move_all(&looks->now, &told);
 	ks_list_move_all(&looks->next, &looks->now);
@@ -116,6 +139,12 @@ void ks_look_ask(struct ks_looks *looks, int workspace_fd, struct ks_look *look)
 		return;
 	}
 	bool first = ks_list_empty(&looks->now);
+	if (first && is_still(looks, look)) {
+		look->looks = NULL;
+		looks->last->refs++;
+		look->seen(look, looks->last, NULL);
+		return;
+	}
 	ks_list_append(&looks->now, &look->node);
 	if (!first)
 		return;
@@ -147,5 +176,6 @@ void ks_look_drop(struct ks_look *look)
 void ks_looks_free(struct ks_looks *looks)
 {
 	stop_walk(looks);
+	ks_view_unref(KS_TAKE_PTR(looks->last));
 	ks_list_remove(&looks->chore.node);
 }

@@ -1,6 +1,7 @@
 /* looks.h: views of a session's workspace - snapshots of names and times - for the calls that want one. A workspace is walked once at a
  * time: whoever asks while a walk is under way gets the next one, together with everybody else who asks until then. A hundred calls that
- * begin at once cost two walks and two views, not a hundred. */
+ * begin at once cost two walks and two views, not a hundred. Of a small tree the last view is kept, and a look that finds the tree still so
+ * (ks_tree_still) gets it again: nothing is read, and a call with the same view before and after has changed nothing. */
 #pragma once
 
 #include "session/core.h"
@@ -30,6 +31,7 @@ struct ks_looks {
 	struct ks_list now, next; /* struct ks_look: of the walk under way, of the one behind it */
 	struct ks_walk *walk;
 	struct ks_view *snapshot; /* that the walk fills */
+	struct ks_view *last;	  /* of a steady tree, or NULL: it serves again for as long as the tree is still so */
 	struct ks_chore chore;
 };
 

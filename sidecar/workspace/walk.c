@@ -16,7 +16,6 @@
 #include "tree.h"
 
 #define OPEN_DIRS 16u /* directories kept open, by depth: a descent or return of that many levels needs no path */
-#define YOUNG_NS (20 * INT64_C(1000000))
 #define MAX_HASH_BYTES (16u << 20) /* read in one walk */
 #define HASH_FILE_COST 4096u	   /* what an open counts against it */
 #define MAX_PATH (2u << 20)	   /* of a directory that must be reopened */
@@ -24,7 +23,7 @@
 
 struct ks_walk {
 	int root_fd;
-	bool before, everything, in_memory;
+	bool before, everything;
 	size_t max_entries, seen, hash_bytes, mapped_files;
 	struct ks_tree *tree;
 	uint32_t *pending; /* directories not read yet, a stack */
@@ -102,31 +101,12 @@ static int add_dir(struct ks_walk *walk, const char *name, size_t len, struct ks
 	return 0;
 }
 
-static int64_t ns(struct timespec t)
-{
-	int64_t value;
-
-	/* A file system may hand out any 64-bit time; all that counts is that equal stays equal. */
-	if (__builtin_mul_overflow((int64_t)t.tv_sec, INT64_C(1000000000), &value))
-		return (int64_t)t.tv_sec;
-	return value + t.tv_nsec;
-}
-
-/* Another write may still get the ctime that was just read. */
-static bool young(int64_t ctime_ns)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	return ns(now) - ctime_ns < YOUNG_NS;
-}
-
 /* May bytes change behind the times that were just read? */
 static bool times_may_lie(struct ks_walk *walk, const struct ks_tree_entry *entry)
 {
-	if (entry->type != KS_TREE_FILE || entry->size == 0 || entry->size > (int64_t)KS_HASH_MAX_FILE)
+	if (!ks_tree_hashable(entry))
 		return false;
-	return young(entry->ctime_ns) || (walk->in_memory && walk->mapped_files++ < KS_HASH_MAPPED_FILES);
+	return ks_tree_young(entry->ctime_ns) || (walk->tree->in_memory && walk->mapped_files++ < KS_HASH_MAPPED_FILES);
 }
 
 /* Failing to read is no error: the file is then compared by its times alone. */
@@ -155,10 +135,8 @@ static int add_file(struct ks_walk *walk, const char *name, size_t len, const st
 	if (add_entry(walk, name, len, type, &index, err) < 0)
 		return -1;
 	struct ks_tree_entry *entry = &walk->tree->entries[index];
-	entry->ino = st->st_ino;
 	entry->size = st->st_size;
-	entry->mtime_ns = ns(st->st_mtim);
-	entry->ctime_ns = ns(st->st_ctim);
+	ks_tree_set_times(entry, st);
 	walk->tree->files++;
 	walk->tree->disk_bytes += (uint64_t)st->st_blocks * 512; /* stat(2): blocks of 512, whatever st_blksize says */
 	if (walk->before && times_may_lie(walk, entry))
@@ -241,6 +219,21 @@ static int open_dir(struct ks_walk *walk, uint32_t dir)
 	return fd;
 }
 
+/* Before it is read, so that what comes into it or goes meanwhile changes what is noted here. */
+static void note_dir(struct ks_walk *walk)
+{
+	struct ks_tree *tree = walk->tree;
+	struct stat st;
+
+	if (!tree->steady)
+		return;
+	tree->steady = tree->count <= KS_STILL_MAX && fstat(walk->fd, &st) == 0;
+	if (!tree->steady)
+		return;
+	ks_tree_set_times(&tree->entries[walk->dir], &st);
+	tree->steady = !ks_tree_young(tree->entries[walk->dir].ctime_ns);
+}
+
 /* A directory that could not be opened or read. */
 static int miss_dir(struct ks_walk *walk, int error, struct ks_error *err)
 {
@@ -278,7 +271,10 @@ static int step(struct ks_walk *walk, bool *ret_slow, struct ks_error *err)
 	walk->dir = walk->pending[--walk->pending_len];
 	walk->pos = walk->len = 0;
 	walk->fd = open_dir(walk, walk->dir);
-	return walk->fd < 0 ? miss_dir(walk, -walk->fd, err) : 0;
+	if (walk->fd < 0)
+		return miss_dir(walk, -walk->fd, err);
+	note_dir(walk);
+	return 0;
 }
 
 int ks_walk_step(struct ks_walk *walk, int64_t budget_us, struct ks_error *err)
@@ -296,11 +292,14 @@ int ks_walk_step(struct ks_walk *walk, int64_t budget_us, struct ks_error *err)
 	}
 }
 
-static bool lies_in_memory(int root_fd)
+static void look_at_fs(struct ks_walk *walk)
 {
 	struct statfs fs;
 
-	return fstatfs(root_fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+	if (fstatfs(walk->root_fd, &fs) < 0)
+		return;
+	walk->tree->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
+	walk->tree->steady = ks_tree_trusts(fs.f_type);
 }
 
 int ks_walk_start(int root_fd, bool before, struct ks_walk **ret, struct ks_error *err)
@@ -312,7 +311,6 @@ int ks_walk_start(int root_fd, bool before, struct ks_walk **ret, struct ks_erro
 	memset(walk, 0, offsetof(struct ks_walk, buf));
 	walk->root_fd = root_fd;
 	walk->before = before;
-	walk->in_memory = before && lies_in_memory(root_fd);
 	walk->max_entries = KS_TREE_MAX_ENTRIES;
 	walk->fd = -1;
 	for (size_t i = 0; i < OPEN_DIRS; i++)
@@ -326,6 +324,7 @@ int ks_walk_start(int root_fd, bool before, struct ks_walk **ret, struct ks_erro
 		ks_walk_free(walk);
 		return -1;
 	}
+	look_at_fs(walk);
 	*ret = walk;
 	return 0;
 }
@@ -351,6 +350,7 @@ struct ks_tree *ks_walk_take(struct ks_walk *walk)
 	struct ks_tree *tree = KS_TAKE_PTR(walk->tree);
 
 	tree->seen = walk->seen;
+	tree->steady &= tree->count <= KS_STILL_MAX && tree->hash_count == 0 && tree->unreadable == 0;
 	shrink(&tree->entries, &tree->cap, tree->count, sizeof(*tree->entries));
 	shrink(&tree->names, &tree->names_cap, tree->names_len, 1);
 	shrink(&tree->hashes, &tree->hash_cap, tree->hash_count, sizeof(*tree->hashes));

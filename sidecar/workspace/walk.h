@@ -13,6 +13,7 @@
 #define KS_TREE_MAX_NAME_BYTES (32u << 20)
 #define KS_HASH_MAX_FILE (64u << 10)	     /* larger files are never hashed */
 #define KS_HASH_MAPPED_FILES 1000u	     /* hashed in a walk because stores to a mapping leave no trace there */
+#define KS_STILL_MAX 64u		     /* entries of a tree that is asked whether it is still so */
 #define KS_SKIPPED_TOP_NAME ".deps"	     /* installed packages are not a call's files */
 #define KS_STAGE_TOP_NAME ".deps.new"	     /* nor is what a setup is about to install */
 
@@ -34,6 +35,12 @@ int ks_walk_step(struct ks_walk *walk, int64_t budget_us, struct ks_error *err);
 struct ks_tree *ks_walk_take(struct ks_walk *walk); /* after 1; frees the walk */
 size_t ks_walk_bytes(const struct ks_walk *walk);	    /* memory held so far */
 void ks_walk_free(struct ks_walk *walk);	     /* at any time; NULL is fine */
+
+/* Would a walk that begins now find just what this one found? Asked of a small tree (KS_STILL_MAX names) by the times of what is in it,
+ * without reading a directory. False: perhaps not, walk. Only for a tree of which ks_tree_is_steady() is true; others are not still. */
+bool ks_tree_still(const struct ks_tree *tree, int root_fd, bool before);
+/* Worth keeping for that: small, no hashes in it, and each directory's ctime was old enough when it was read to tell of what came later. */
+bool ks_tree_is_steady(const struct ks_tree *tree);
 
 void ks_tree_free(struct ks_tree *tree);
 size_t ks_tree_files(const struct ks_tree *tree);      /* regular files and links */

@@ -177,6 +177,38 @@ def test_calls_at_once_share_their_looks(client, make_dir):
     assert client.run("true", sessionId=session)["files"] == []
 
 
+def test_a_view_that_serves_again_is_of_the_tree_as_it_is(client, make_dir):
+    """Of a small tree that is old enough the last view is kept, and asked whether it still holds: by each look, of whomever."""
+    where = make_dir("old")
+    os.mkdir(os.path.join(where, "sub"))
+    os.chmod(os.path.join(where, "sub"), 0o777)
+    session = client.open(workspace=where)
+    kernel = client.call("kernel/open", {"sessionId": session, "language": "python"})["kernelId"]
+    rewrite = "s = os.stat('sub/a'); open('sub/a', 'w').write('22'); os.utime('sub/a', ns=(s.st_atime_ns, s.st_mtime_ns))"
+    steps = [
+        ("import os; os.umask(0)", []),
+        ("x = 1", []),
+        ("open('a', 'w').close()", [("a", "created")]),
+        ("x = 2", []),
+        ("open('sub/a', 'w').write('11');", [("sub/a", "created")]),
+        (rewrite, [("sub/a", "modified")]),
+        ("os.rename('sub/a', 'sub/b')", [("sub/a", "deleted"), ("sub/b", "created")]),
+        (None, [("host", "created")]),  # between two cells, and so of none
+        ("x = 3", []),
+        ("os.remove('a'); os.rename('sub', 'bus')", [("a", "deleted"), ("bus/b", "created"), ("sub/b", "deleted")]),
+    ]
+    for code, changes in steps:
+        time.sleep(0.03)  # what is younger than 20 ms is walked
+        if code is None:
+            open(os.path.join(where, "host"), "w", encoding="ascii").close()
+            continue
+        result = client.call("kernel/run", {"kernelId": kernel, "code": code})
+        assert result["success"], result
+        assert [(f["path"], f["change"]) for f in result["files"]] == changes, code
+        assert client.run("true", sessionId=session)["files"] == []
+    assert client.call("stats/get")["snapshotBytes"] == 0
+
+
 def test_cancelled_while_others_wait_for_the_same_look(client, make_dir):
     where = make_dir("cancelled")
     fill(where, 5000, 20)

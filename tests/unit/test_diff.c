@@ -1,45 +1,17 @@
 /* Walks, diffs, digests, media types, and opening below a directory that changes meanwhile. */
-#include "scratch.h"
+#include "trees.h"
 
 #include <dirent.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "workspace/beneath.h"
-#include "workspace/diff.h"
 #include "workspace/digest.h"
 #include "workspace/mime.h"
 #include "workspace/siphash.h"
 #include "workspace/tree.h"
 
-#define SLICE_US 1000
 #define RACES 20000u
-
-static struct ks_tree *snapshot(int root, bool before)
-{
-	struct ks_walk *walk;
-	struct ks_error err;
-	int rc;
-
-	CHECK(ks_walk_start(root, before, &walk, &err) == 0);
-	while ((rc = ks_walk_step(walk, SLICE_US, &err)) == 0)
-		;
-	CHECK(rc == 1);
-	return ks_walk_take(walk);
-}
-
-static struct ks_changes compare(int root, const struct ks_tree *a, const struct ks_tree *b, size_t max)
-{
-	struct ks_diff *diff;
-	struct ks_error err;
-	int rc;
-
-	CHECK(ks_diff_start(root, a, b, max, &diff, &err) == 0);
-	while ((rc = ks_diff_step(diff, SLICE_US, &err)) == 0)
-		;
-	CHECK(rc == 1);
-	return ks_diff_take(diff);
-}
 
 /* What changed since `before`, which is freed. */
 static struct ks_changes since(int root, struct ks_tree *before, size_t max)
@@ -198,15 +170,8 @@ static void in_memory(struct scratch *s)
 
 static void test_in_memory(void **unused)
 {
-	struct scratch s;
-
 	(void)unused;
-	scratch_open(&s);
-	int rc = in_child(in_memory, &s);
-	scratch_close(&s);
-	if (rc == 77)
-		skip();
-	assert_int_equal(rc, 0);
+	scratch_child(in_memory);
 }
 
 /* ramfs has the coarse clock that all file systems had before Linux 6.13. */
@@ -245,15 +210,8 @@ static void same_tick(struct scratch *s)
 
 static void test_same_tick(void **unused)
 {
-	struct scratch s;
-
 	(void)unused;
-	scratch_open(&s);
-	int rc = in_child(same_tick, &s);
-	scratch_close(&s);
-	if (rc == 77)
-		skip();
-	assert_int_equal(rc, 0);
+	scratch_child(same_tick);
 }
 
 static void test_names_and_order(void **unused)
