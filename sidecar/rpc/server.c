@@ -90,6 +90,8 @@ static void read_turn(struct ks_server *server)
 			return;
 		}
 		ks_lines_feed(&server->lines, data, (size_t)n);
+		if ((size_t)n < sizeof(data))
+			return; /* that was all; the loop says when there is more */
 		left -= left < (size_t)n ? left : (size_t)n;
 	}
 }

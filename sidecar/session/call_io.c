@@ -242,7 +242,7 @@ static void take_frame(struct ks_call *call, const struct kern_frame *frame, boo
 {
 	struct ks_call *to = receiver(call, frame);
 
-	if (to) {
+	if (to && !(frame->type == KERN_FRAME_STATE && ks_frame_part(frame, "done"))) { /* the end of a cell reads the rest anyway */
 		drain_stream(to, 0);
 		drain_stream(to, 1);
 	}
@@ -323,6 +323,8 @@ static void read_channel(struct ks_call *call)
 		enum ks_frames_status got = ks_frames_feed(&call->frames, datagram, (size_t)n, &frame);
 		if (got == KS_FRAMES_COMPLETE || got == KS_FRAMES_DROPPED) {
 			take_frame(call, &frame, got == KS_FRAMES_DROPPED);
+			if (call->kernel && call->kernel->state == KS_KERNEL_IDLE)
+				return; /* its cell is over: it says nothing more, or what it says can wait for the next turn */
 		} else if (got == KS_FRAMES_CORRUPT) {
 			lose_channel(call, call->frames.reason);
 		}
