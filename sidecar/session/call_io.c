@@ -280,6 +280,8 @@ static void record(struct ks_call *call, struct ks_call *to, const struct kern_f
 	ks_frames_ack(frame->call, frame->id, ack);
 	if (call->channel.fd >= 0 && !call->frames.no_ack)
 		(void)send(call->channel.fd, ack, sizeof(ack), MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (call->kernel && frame->type == KERN_FRAME_VALUE && ks_frame_part(frame, "done"))
+		take_word(call, frame); /* nothing came between the value of the cell and its end */
 }
 
 /* No room for more than the credentials: descriptors that the box sends are dropped (unix(7)). */

@@ -482,19 +482,57 @@ def frame(kind, call, id, parts):
 """
 
 
-def test_a_forged_end(kernel):
+@pytest.mark.parametrize("kind", [5, 6])  # a value may bring the word with it
+def test_a_forged_end(kernel, kind):
     """A cell may say that it is done: that is its own claim. What it does then belongs to no cell, and to no other one."""
-    result = kernel.run(FORGED + "os.write(3, frame(6, 1, 1000, [(b'done', b''), (b'status', b'ok')]))\nimport time; time.sleep(0.3); print('late')")
+    result = kernel.run(FORGED + f"os.write(3, frame({kind}, 1, 1000, [(b'done', b''), (b'status', b'ok')]))\nimport time; time.sleep(0.3); print('late')")
     assert result["cellStatus"] == "ok"
     later = kernel.fail("print('x')") if kernel.states()[-1:] == ["dead"] else None
     kernel.client.wait_for(lambda: kernel.states()[-1] == "dead", "the second end, which makes no sense")
     assert later is None or later.reason == "kernel_dead"
 
 
+@pytest.mark.parametrize("kind", [5, 6])
+def test_a_child_does_not_end_the_cell(kernel, kind):
+    code = f"""
+import sys
+channel = sys.modules['_kern_runner'].channel
+channel.id += 1
+if os.fork() == 0:
+    os.write(3, frame({kind}, channel.call, channel.id, [(b'text/plain', b'forged'), (b'done', b''), (b'status', b'ok')]))
+    os._exit(0)
+os.wait()
+print('still at work')
+'own'
+"""
+    result = kernel.run(FORGED + code)
+    ok(result, "still at work\n")
+    shown = ["forged", "'own'"] if kind == 5 else ["'own'"]  # a value it may claim
+    assert [r["data"]["text/plain"] for r in result["results"]] == shown
+    ok(kernel.run("print('fine')"), "fine\n")
+
+
+def test_what_is_shown_behind_a_value(kernel):
+    """The value of a cell waits for its end to go with it; what comes between them all the same comes behind it."""
+    code = "import sys\ndef hook(value): plain(value); display('late'); print('later')\n"
+    kernel.run("import sys; plain = sys.displayhook")
+    result = kernel.run(code + "sys.displayhook = hook\n1")
+    ok(result, "later\n")
+    assert [(r["kind"], r["data"]["text/plain"]) for r in result["results"]] == [("value", "1"), ("display", "'late'")]
+    result = kernel.run("def hook(value): plain(value); 1 / 0\nsys.displayhook = hook\n2")
+    assert (result["cellStatus"], result["error"]["name"]) == ("error", "ZeroDivisionError")
+    assert [r["data"]["text/plain"] for r in result["results"]] == ["2"]
+    result = kernel.run("def hook(value): plain(value); plain(value + 1)\nsys.displayhook = hook\n3")
+    assert [r["data"]["text/plain"] for r in result["results"]] == ["3", "4"]
+    result = kernel.run("sys.displayhook = lambda value: (plain(value), exit(7))\n5")
+    assert (result["exitCode"], [r["data"]["text/plain"] for r in result["results"]]) == (7, ["5"])
+
+
 @pytest.mark.parametrize(
     "frame",
     [
         "frame(6, 99, 1000, [(b'done', b''), (b'status', b'ok')])",
+        "frame(5, 99, 1000, [(b'done', b''), (b'status', b'ok')])",
         "frame(6, 1, 1000, [(b'ready', b'')])",
         "frame(8, 1, 1000, [])",
         "frame(7, 1, 1000, [])",

@@ -168,7 +168,8 @@ def serve(namespace):
     sys.argv[:] = [""]
     sys.path[0] = ""
     _signal.signal(_signal.SIGINT, cells.interrupts)
-    channel.close([("ready", b""), ("inline", b"")])
+    channel.close(channel.pack([("ready", b""), ("inline", b"")]))
+    fine = channel.pack([("done", b""), ("status", b"ok")])
     pipes = Pipes()
     while True:
         cell = receive(sock)
@@ -194,7 +195,8 @@ def serve(namespace):
         if posix.getpid() != me:  # the cell has forked, and this is the child, which ends where the cell does
             posix._exit(asked or (0 if status == "ok" else 1))
         inputs.end()
-        word = [("done", b""), ("status", status.encode())]
-        if asked is not None:
-            word.append(("exit", str(asked).encode()))
+        word = fine
+        if status != "ok" or asked is not None:
+            asked = [] if asked is None else [("exit", str(asked).encode())]
+            word = channel.pack([("done", b""), ("status", status.encode())] + asked)
         channel.close(word)

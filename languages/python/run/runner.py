@@ -37,7 +37,8 @@ class Channel:
     def __init__(self, fd):
         self.fd, self.id, self.pid, self.call = fd, 0, posix.getpid(), 0
         self.lock, self.busy = _thread.RLock(), False
-        self.patient = True  # False: the value is the last that is said, so nothing has to wait until it is recorded
+        self.patient = True  # False: the value is the last that is said, so it waits for the word about the end, and goes with it
+        self.held = None  # such a value
         self.open = True  # a kernel's is not between two cells: what a thread reads then would be the next cell
         self.socket = identity(fd)
         if self.socket:
@@ -56,11 +57,13 @@ class Channel:
                 return False
             self.busy = True
             try:
+                self.release()
+                if kind == VALUE and not self.patient:
+                    self.held = data
+                    return True
                 self.id += 1
-                waits = self.patient or kind != VALUE
-                self.write(kind, data, 0 if waits else NO_ACK)
-                if waits:
-                    self.await_ack()
+                self.write(kind, data)
+                self.await_ack()
                 return True
             except OSError:
                 self.socket = None
@@ -76,12 +79,23 @@ class Channel:
             data += len(key).to_bytes(2, "little") + len(value).to_bytes(4, "little") + key + value
         return data
 
-    def close(self, parts):
+    def release(self):
+        """A value that turns out not to be the last word."""
+        held, self.held = self.held, None
+        if held is not None:
+            self.id += 1
+            self.write(VALUE, held, NO_ACK)
+
+    def close(self, data):
         """The last frame of a run or a cell, behind that of a thread which is being sent. It gets no acknowledgement."""
         with self.lock:
             self.open = False
             self.id += 1
-            self.write(STATE, self.pack(parts))
+            held, self.held = self.held, None
+            if held is None:
+                self.write(STATE, data)
+            else:
+                self.write(VALUE, held + data, NO_ACK)
 
     def write(self, kind, data, flags=0):
         start = b"KRN1" + bytes((1, kind, flags, 0)) + self.call.to_bytes(4, "little") + self.id.to_bytes(4, "little")
@@ -390,7 +404,7 @@ def leave(source, known):
         sys.stdout.flush()
         sys.stderr.flush()
         if channel.usable():
-            channel.close([("exit", b"0")])
+            channel.close(channel.pack([("exit", b"0")]))
     except Exception:
         return  # the interpreter says what it has to say about that
     posix._exit(0)
