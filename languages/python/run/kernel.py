@@ -128,10 +128,10 @@ class Cells:
             self.interrupts.active = True
             try:
                 code = runner.parse(source, name, self.flags)
-                self.flags |= code[0].co_flags & self.known
+                flags = runner.flags_of(*code)
+                self.flags |= flags & self.known
                 phase = "run"
-                awaits = (code[0].co_flags | (code[1].co_flags if code[1] else 0)) & runner.COROUTINE
-                execute = runner.part("awaits").execute_cell if awaits else runner.execute
+                execute = runner.part("awaits").execute_cell if flags & runner.COROUTINE else runner.execute
                 self.show(execute(*code, self.namespace))
             except SystemExit as error:
                 asked = exit_code(error.code)

@@ -220,7 +220,7 @@ def distrust_bytecode():
 
 
 def parse(source, name, flags=0):
-    """Two code objects: all statements, and the last expression, or None, from its own node, so with its line."""
+    """Two code objects: all statements, and the last expression, from its own node, so with its line; None for one that is not there."""
     flags |= TOP_LEVEL_AWAIT
     tree = compile(source, name, "exec", ONLY_AST | flags, True)
     last = tree.body[-1] if tree.body else None
@@ -228,7 +228,11 @@ def parse(source, name, flags=0):
     if isinstance(last, _ast.Expr) and not suppressed(last, source):
         tree.body.pop()
         value = compile(_ast.Expression(last.value), name, "eval", flags, True)
-    return compile(tree, name, "exec", flags, True), value
+    return compile(tree, name, "exec", flags, True) if tree.body else None, value
+
+
+def flags_of(statements, value):
+    return (statements.co_flags if statements else 0) | (value.co_flags if value else 0)
 
 
 def lines_of(source):
@@ -237,9 +241,10 @@ def lines_of(source):
 
 
 def execute(statements, value, namespace):
-    if (statements.co_flags | (value.co_flags if value else 0)) & COROUTINE:
+    if flags_of(statements, value) & COROUTINE:
         return part("awaits").execute(statements, value, namespace)
-    exec(statements, namespace)
+    if statements:
+        exec(statements, namespace)
     return eval(value, namespace) if value else None
 
 
