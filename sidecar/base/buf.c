@@ -51,7 +51,12 @@ void ks_buf_str(struct ks_buf *buf, const char *text)
 
 void ks_buf_char(struct ks_buf *buf, char c)
 {
-	ks_buf_add(buf, &c, 1);
+	char *to = ks_buf_reserve(buf, 1);
+
+	if (!to)
+		return;
+	*to = c;
+	buf->len++;
 }
 
 void ks_buf_printf(struct ks_buf *buf, const char *fmt, ...)

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -81,6 +82,27 @@ static void test_round_trip(void **state)
 			assert_memory_equal(json_object_get_string(back), data, len);
 		}
 		json_object_put(back);
+	}
+}
+
+static void test_integers(void **state)
+{
+	KS_AUTOBUF struct ks_buf buf = { 0 };
+	char want[32];
+	int64_t value = 1;
+
+	(void)state;
+	for (int digits = 1; digits < 20; digits++) { /* 9, 10, 99, 100 ... and both ends */
+		const int64_t next = digits < 19 ? value * 10 : INT64_MAX;
+		const int64_t values[] = { value, next - 1, -value, 1 - next, digits < 19 ? 0 : INT64_MAX, digits < 19 ? 0 : INT64_MIN };
+		for (size_t i = 0; i < KS_COUNT(values); i++) {
+			ks_buf_clear(&buf);
+			ks_write_int(&buf, values[i]);
+			(void)snprintf(want, sizeof(want), "%lld", (long long)values[i]);
+			assert_int_equal(buf.len, strlen(want));
+			assert_memory_equal(buf.data, want, buf.len);
+		}
+		value = next;
 	}
 }
 
@@ -219,6 +241,7 @@ int main(void)
 		cmocka_unit_test(test_escapes),
 		cmocka_unit_test(test_maximal_subparts),
 		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_integers),
 		cmocka_unit_test(test_structure),
 		cmocka_unit_test(test_separator_is_not_fooled),
 		cmocka_unit_test(test_text),
