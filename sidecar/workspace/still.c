@@ -80,7 +80,8 @@ static bool same_file(const struct ks_tree *tree, uint32_t i, int dir_fd, bool b
 
 	if (fstatat(dir_fd, ks_tree_name(tree, i), &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
 		return false;
-	if (!same_times(entry, &st) || entry->size != st.st_size || !(entry->type == KS_TREE_LINK ? S_ISLNK(st.st_mode) : S_ISREG(st.st_mode)))
+	if (!same_times(entry, &st) || entry->size != st.st_size ||
+	    !(entry->type == KS_TREE_LINK ? S_ISLNK(st.st_mode) : S_ISREG(st.st_mode)))
 		return false;
 	return !before || !ks_tree_hashable(entry) || (!tree->in_memory && !ks_tree_young(entry->ctime_ns)); /* else a walk hashes it */
 }
