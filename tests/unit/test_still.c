@@ -80,8 +80,8 @@ static int replace_dir(int root)
 
 static void test_each_change(void **unused)
 {
-	static int (*const changes[])(int root) = { create, make_dir, drop_file, drop_fifo, drop_dir, rename_file, swap_files,
-						    move_dir, link_file, change_mode, change_dir_mode, retarget, rewrite, store, replace_dir };
+	static int (*const changes[])(int root) = { create, make_dir, drop_file, drop_fifo, drop_dir, rename_file, swap_files, move_dir,
+						    link_file, change_mode, change_dir_mode, retarget, rewrite, store, replace_dir };
 	(void)unused;
 	for (size_t i = 0; i < KS_COUNT(changes); i++) {
 		struct scratch s;
