@@ -300,13 +300,13 @@ static pid_t start_command(int *ret_pidfd)
 static pid_t let_in(int *ret_pidfd, int *ret_listener, struct ks_error *err)
 {
 	struct ks_join_spec spec = { .setup = command.setup, .sock = command.join, .result_fd = command.fds[3] };
-	KS_AUTOCLOSE int sock = command.join;
 
 	memcpy(spec.stdio, command.fds, sizeof(spec.stdio));
 	int rc = enter_cwd(&spec.cwd);
 	if (rc < 0)
 		return step_failed(err, STEP_CWD, -rc, "working directory");
 	pid_t pid = ks_join_admit(&spec, ret_pidfd, ret_listener, err);
+	ks_close(&command.join);
 	(void)close_range(0, 2, 0);
 	if (pid > 0)
 		set_limits(pid);
@@ -398,14 +398,15 @@ int ks_command_run(int sock, struct ks_msg *ret_msg, struct ks_error *err)
 	struct ks_msg started = { .op = KS_OP_STARTED };
 	bool oom = false;
 	int fds[2] = { -1, -1 }; /* pidfd, listener */
+	const bool joins = command.join >= 0;
 	int64_t begin = ks_now_us();
-	pid_t pid = command.join >= 0 ? let_in(&fds[0], &fds[1], err) : start_command(&fds[0]);
+	pid_t pid = joins ? let_in(&fds[0], &fds[1], err) : start_command(&fds[0]);
 
 	if (pid < 0)
-		return command.join >= 0 ? -1 : step_failed(err, STEP_EXEC, errno, "clone");
+		return joins ? -1 : step_failed(err, STEP_EXEC, errno, "clone");
 	if (command.failed_step >= 0)
 		return explain_start(ret_msg, err);
-	(void)ks_send(sock, &started, sizeof(started), fds, command.join >= 0 ? 2 : 1, 0);
+	(void)ks_send(sock, &started, sizeof(started), fds, joins ? 2 : 1, 0);
 	ks_close_all(fds, 2);
 	int status = wait_for_main(pid, &oom);
 	fill_report(ret_msg, status, begin);
