@@ -50,7 +50,8 @@ static struct {
 	unsigned long long begun_ticks;
 	enum { NO_CELL, SENT, BEGUN, HIT, PAUSED } state;
 	bool interrupted; /* at another time */
-	uint32_t id, child_id; /* of the newest frame: as the host, and as the interpreter counts */
+	uint32_t id;		     /* of what was last said to the host */
+	uint32_t frame_id, child_id; /* of the interpreter's newest frame: as the host, and as the interpreter counts */
 	char line[LINE_MAX_BYTES];
 	size_t line_len;
 } cells = { .cell_fds = { -1, -1, -1, -1 } };
@@ -141,9 +142,9 @@ static bool pass_frame(void)
 			return true;
 		}
 		if (get32(datagram + 20) == 0)
-			cells.id++;
+			cells.frame_id = ++cells.id;
 		cells.child_id = get32(datagram + 12);
-		put32(datagram + 12, cells.id);
+		put32(datagram + 12, cells.frame_id);
 	}
 	to_host(datagram, (size_t)n);
 	return true;
@@ -301,7 +302,7 @@ static void from_host(void)
 			job_signal(cells.child, cells.begun_ticks, atoi(number)); /* never to a shell itself */
 		else if (cells.state == BEGUN)
 			interrupt();
-	} else if (n == FRAME_HEADER && datagram[5] == FRAME_ACK && get32(datagram + 12) == cells.id) {
+	} else if (n == FRAME_HEADER && datagram[5] == FRAME_ACK && get32(datagram + 12) == cells.frame_id) {
 		put32(datagram + 12, cells.child_id);
 		(void)send(cells.results, datagram, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
