@@ -172,12 +172,13 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 		}
 	}
 
-	async function show(value) {
-		const shown = watched(() => rich.show(VALUE, value)); // runs code of the value's own
-		if (util.types.isPromise(shown))
-			await awaited(shown);
-		if (!("_" in globalThis) || globalThis._ === lastValue)
-			globalThis._ = lastValue = value;
+	// What f returns and, unless it is a promise, what showing it returns, which runs code of the value's own: under one watch, as
+	// each is a thread of node's.
+	function shown(f) {
+		return watched(() => {
+			const value = f();
+			return [value, value === undefined || util.types.isPromise(value) ? undefined : rich.show(VALUE, value)];
+		});
 	}
 
 	async function run(source, name) {
@@ -190,11 +191,16 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 					globalThis[known] = undefined;
 			taker.value = undefined;
 			phase = "run";
-			let value = watched(() => script.runInThisContext());
-			if (util.types.isPromise(value))
+			let [value, showing] = shown(() => script.runInThisContext());
+			if (util.types.isPromise(value)) {
 				value = await awaited(value);
-			if (value !== undefined)
-				await show(value);
+				if (value !== undefined)
+					[, showing] = shown(() => value);
+			}
+			if (util.types.isPromise(showing))
+				await awaited(showing);
+			if (value !== undefined && (!("_" in globalThis) || globalThis._ === lastValue))
+				globalThis._ = lastValue = value;
 			for (let open; (open = input.untilAnswered());)
 				await awaited(open);
 			return "ok";
