@@ -5,7 +5,8 @@
  *         <-- frames, numbered anew; states --------------               <-- words; frames, on 250 ------
  *
  * The interpreter is told paths, /proc/PID/fd/N, that it can open. Words are lines on 251: "cell NUMBER STDIN STDOUT STDERR CODE NAME" to
- * it, where a stdin of - is none; "ready", "begin", "pause" and "done STATUS [EXIT]" from it. Between "begin" and "pause" an interrupt
+ * it, where a stdin of - is none; "ready", "begin NUMBER", "pause NUMBER" and "done NUMBER STATUS [EXIT]" from it, which are of no effect
+ * when that cell is over: code can say such words, too, and end its own cell before it ends. Between "begin" and "pause" an interrupt
  * reaches its process group, one; at other times it waits for the next "begin" of the cell. "pause" is answered on 250, by an ack of frame
  * 0 whose offset counts the interrupts since "begin": so it can wait for one that is still on its way, and none hits it when it is not
  * prepared, nor a later cell. Other signals are passed on to the interpreter and to what the cell has started in its process group, not to
@@ -234,8 +235,8 @@ static size_t shell_lines(const char *name, char *line, size_t size)
 		cells.link[0] = '\0';
 	const bool apart = must_be_apart();
 	return (size_t)snprintf(line, size,
-				"\\__kern_begin %u\n%s\\%s '%s'%s <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n\\__kern_end \"$?\"\n",
-				cells.cell, apart ? "(" : "", cells.source, cells.link[0] ? cells.link : code, apart ? ")" : "");
+				"\\__kern_begin %u\n%s\\%s '%s'%s <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n\\__kern_end \"$?\" %u\n",
+				cells.cell, apart ? "(" : "", cells.source, cells.link[0] ? cells.link : code, apart ? ")" : "", cells.cell);
 }
 
 /* stdout and stderr, unless they are those of the last cell; the code; perhaps stdin. */
@@ -310,23 +311,24 @@ static void from_host(void)
 
 static void take_word(char *line)
 {
-	char *word = strtok(line, " ");
+	const char *word = strtok(line, " "), *number = word ? strtok(NULL, " ") : NULL;
+	const bool of_cell = cells.state != NO_CELL && number && strtoul(number, NULL, 10) == cells.cell;
 
 	if (!word)
 		return;
 	if (strcmp(word, "ready") == 0) {
 		tell("ready", "", NULL, NULL);
-	} else if (strcmp(word, "begin") == 0 && cells.state != NO_CELL) {
+	} else if (strcmp(word, "begin") == 0 && of_cell) {
 		cells.state = BEGUN;
 		if (cells.interrupted)
 			interrupt();
 	} else if (strcmp(word, "pause") == 0) {
 		uint8_t answer[FRAME_HEADER];
 		frame_header(answer, FRAME_ACK, cells.cell, 0, 0, cells.state == HIT);
-		if (cells.state != NO_CELL)
+		if (of_cell)
 			cells.state = PAUSED;
 		(void)send(cells.results, answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
-	} else if (strcmp(word, "done") == 0 && cells.state != NO_CELL) {
+	} else if (strcmp(word, "done") == 0 && of_cell) {
 		const char *status = strtok(NULL, " ");
 		while (pass_frame())
 			;

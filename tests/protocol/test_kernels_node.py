@@ -245,13 +245,24 @@ def test_forged_frames_end_the_kernel_and_nothing_else(kernel, bytes_):
     ok(other.run("console.log('fine')"), "fine\n")
 
 
-@pytest.mark.parametrize("word", ["done ok", "done ok 3\\n\\n\\nbegin\\ndone", "x".ljust(5000, "y"), "ready"])
+@pytest.mark.parametrize("word", ["done N ok", "done N ok 3\\n\\n\\nbegin N\\ndone", "done ok", "begin", "pause", "x".ljust(5000, "y"), "ready"])
 def test_forged_words_end_their_own_cell_at_most(kernel, word):
-    result = kernel.run(f"require('fs').writeSync(251, '{word}\\n');")
+    result = kernel.run(f"for (let n = 1; n < 9; n++) require('fs').writeSync(251, '{word}\\n'.replaceAll('N', n));")
     assert result["cellStatus"] in ("ok", "error", "dead")
     if word == "ready":  # a second one makes no sense
         return
-    assert kernel.run("console.log('next')")["cellStatus"] in ("ok", "error")
+    if "N" in word:
+        ok(kernel.run("console.log('next')"), "next\n")
+    else:
+        assert kernel.run("console.log('next')")["cellStatus"] in ("ok", "error")
+
+
+def test_what_is_shown_behind_a_forged_end(kernel):
+    """It is acknowledged, so no cell waits for that until its deadline, and the true end of a cell is no later one's."""
+    for n in range(1, 20, 3):
+        kernel.run(f"require('fs').writeSync(251, 'done {n} ok\\n'); display('a'); display('b'); 'c'")
+        ok(kernel.run("console.log(1)"), "1\n")
+        ok(kernel.run("console.log(2)"), "2\n")
 
 
 def test_a_closed_channel_costs_the_results(kernel):

@@ -50,20 +50,20 @@ __kern_begin() { # NUMBER
 	KERN_RESULT_CALL=$1 __kern_hit=''
 	builtin trap "$__kern_trap" INT
 	__kern_at=1
-	__kern_say begin
+	__kern_say "begin $1"
 }
 
-__kern_end() { # STATUS
+__kern_end() { # STATUS NUMBER
 	__kern_at=''
 	__kern_own
 	if [[ ${__kern_hit-} ]]; then
 		builtin trap - DEBUG
 		[[ $__kern_hit != untrace ]] || builtin set +T
-		__kern_say 'done interrupted 130'
+		__kern_say "done $2 interrupted 130"
 	elif [[ $1 == 0 ]]; then
-		__kern_say 'done ok 0'
+		__kern_say "done $2 ok 0"
 	else
-		__kern_say "done error $1"
+		__kern_say "done $2 error $1"
 	fi
 }
 

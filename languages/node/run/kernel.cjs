@@ -113,7 +113,7 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 
 	// Tells that an interrupt has to wait. Is one on its way?
 	function pause() {
-		word("pause");
+		word(`pause ${channel.call}`);
 		const answer = Buffer.alloc(64);
 		try {
 			while (receive(answer) === 24 && answer.readUInt32LE(12) !== 0);
@@ -127,7 +127,7 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 	// end the kernel, or the next thing that is watched.
 	function watched(f) {
 		return sync(() => {
-			word("begin");
+			word(`begin ${channel.call}`);
 			watching = true;
 			try {
 				return f();
@@ -152,7 +152,7 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 				cell.stop(error); // whatever the code makes of it
 			throw error;
 		} finally {
-			word("begin");
+			word(`begin ${channel.call}`);
 		}
 	}
 
@@ -161,7 +161,7 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 		const interrupted = new Promise((_, reject) => {
 			cell.stop = (reason) => { seen = true; reject(reason); };
 		});
-		word("begin");
+		word(`begin ${channel.call}`);
 		try {
 			return await Promise.race([promise, interrupted]);
 		} finally {
@@ -250,7 +250,7 @@ module.exports = ({ VALUE, channel, receive, part, report, here, lines }) => {
 		await new Promise((go) => soon(go)); // node tells of rejections that nobody handles before that
 		const { asked } = cell;
 		cell = undefined;
-		word(asked === undefined ? `done ${status}` : `done ${status} ${asked}`);
+		word(`done ${number} ${status}${asked === undefined ? "" : ` ${asked}`}`);
 	}
 
 	// ---- all of them ----

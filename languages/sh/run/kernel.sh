@@ -14,16 +14,16 @@ __kern_begin() { # NUMBER
 	unset -f command
 	KERN_RESULT_CALL=$1 __kern_hit='' __kern_at=1
 	trap 'case ${__kern_at-} in 1) __kern_hit=hit; return 130 ;; esac' INT
-	__kern_say begin
+	__kern_say "begin $1"
 }
 
-__kern_end() { # STATUS
+__kern_end() { # STATUS NUMBER
 	__kern_at=''
 	unset -f command
 	case ${__kern_hit:-$1} in
-	hit) __kern_say 'done interrupted 130' ;;
-	0) __kern_say 'done ok 0' ;;
-	*) __kern_say "done error $1" ;;
+	hit) __kern_say "done $2 interrupted 130" ;;
+	0) __kern_say "done $2 ok 0" ;;
+	*) __kern_say "done $2 error $1" ;;
 	esac
 }
 
