@@ -238,9 +238,9 @@ static void on_zygote_ready(void *arg)
 {
 	struct pool *pool = arg;
 
+	ks_spares_soon(pool->session->core);
 	if (pool->session->state == KS_SESSION_OPENING && !make(pool))
 		preload_failed(pool->session, "no box can be made for its interpreter");
-	ks_spares_soon(pool->session->core);
 }
 
 static void on_zygote_ended(void *arg, enum ks_zygote_end how, const char *why)
@@ -255,11 +255,9 @@ static void on_zygote_ended(void *arg, enum ks_zygote_end how, const char *why)
 	session->core->parked_count--;
 	if (how == KS_ZYGOTE_UNABLE && session->preload.count > 0)
 		ks_notes_add(&session->notes, "preload_not_shared", "each interpreter imports the modules of preload for itself: %s", why);
-	if (session->state == KS_SESSION_OPENING && session->preload.count > 0) {
-		if (how == KS_ZYGOTE_FAILED || !make(pool))
-			preload_failed(session, why);
-	}
 	ks_spares_soon(session->core);
+	if (session->state == KS_SESSION_OPENING && session->preload.count > 0 && (how == KS_ZYGOTE_FAILED || !make(pool)))
+		preload_failed(session, why); /* last: the session may be gone then */
 }
 
 static bool make_zygote(struct pool *pool)
