@@ -328,8 +328,7 @@ static void test_live_sweep(void **state)
 	(void)snprintf(set, sizeof(set), "%s", name);
 	assert_int_equal(sets(), places); /* its owner lives: left alone */
 	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(sets(), places);
+	assert_int_equal(waitpid(pid, &status, 0), pid); /* from now on any sidecar of this machine may be the next one */
 	next = open_live((struct ks_cgroups_config){ 0 });
 	(void)snprintf(set, sizeof(set), "%s", name);
 	assert_int_equal(sets(), 0);
