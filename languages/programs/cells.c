@@ -235,8 +235,11 @@ static size_t shell_lines(const char *name, char *line, size_t size)
 		cells.link[0] = '\0';
 	const bool apart = must_be_apart();
 	return (size_t)snprintf(line, size,
-				"\\__kern_begin %u\n%s\\%s '%s'%s <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n\\__kern_end \"$?\" %u\n",
-				cells.cell, apart ? "(" : "", cells.source, cells.link[0] ? cells.link : code, apart ? ")" : "", cells.cell);
+				"\\__kern_begin %u\n"
+				"%s\\%s '%s'%s <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n"
+				"\\__kern_end \"$?\" %u\n",
+				cells.cell, apart ? "(" : "", cells.source, cells.link[0] ? cells.link : code, apart ? ")" : "",
+				cells.cell);
 }
 
 /* stdout and stderr, unless they are those of the last cell; the code; perhaps stdin. */
