@@ -10,7 +10,6 @@
 
 #include "session/call_parts.h"
 
-#define KS_PARK_REASON 320
 #define WORDS_MAX ((size_t)60000) /* a message of the channel holds 64 KiB; longer code boots its own */
 
 struct ks_parking {
@@ -158,6 +157,18 @@ static void on_word(uv_poll_t *poll, int status, int events)
 	(void)uv_poll_stop(poll);
 	const enum ks_park_word said = read_word(word, n, text);
 	parking->done(parking->arg, said, text);
+}
+
+enum ks_park_word ks_call_park_last_word(const struct ks_call *parked, char ret_why[KS_PARK_REASON])
+{
+	uint8_t word[KS_FRAME_HEADER + 512];
+	const ssize_t n = parked && parked->channel.fd >= 0 ? recv(parked->channel.fd, word, sizeof(word), MSG_DONTWAIT) : -1;
+	const enum ks_park_word said = read_word(word, n, ret_why);
+
+	if (said == KS_PARK_FAILED || said == KS_PARK_UNABLE)
+		return said;
+	(void)snprintf(ret_why, KS_PARK_REASON, "its processes ended");
+	return KS_PARK_SILENT;
 }
 
 int ks_call_park(struct ks_call *parked, struct ks_box *box, int join_fd, struct ks_error *err)

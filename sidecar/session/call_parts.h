@@ -60,6 +60,8 @@ int ks_call_prepare(struct ks_call *call, struct ks_prepared *prepared, struct k
 /* ---- call_park.c: interpreters that have been booted before their call comes ---- */
 /* Could it be served by one? */
 bool ks_call_can_park(const struct ks_call *call);
+#define KS_PARK_REASON 320 /* bytes */
+
 enum ks_park_word {
 	KS_PARK_READY,
 	KS_PARK_FAILED, /* a module cannot be imported */
@@ -72,6 +74,8 @@ struct ks_call *ks_call_new_parked(struct ks_session *session, const struct ks_l
 				   void (*done)(void *arg, enum ks_park_word word, const char *why), void *arg);
 /* Boots it, in a box that is ready; or lets one that was forked come in over `join_fd`, which stays the caller's. */
 int ks_call_park(struct ks_call *parked, struct ks_box *box, int join_fd, struct ks_error *err);
+/* Its processes have ended: why, if it has said so. FAILED, UNABLE or SILENT. */
+enum ks_park_word ks_call_park_last_word(const struct ks_call *parked, char ret_why[KS_PARK_REASON]);
 uint32_t ks_call_park_flags(const struct ks_call *parked); /* KERN_RUN_* */
 int ks_call_join_fd(const struct ks_call *call); /* -1: it is executed, as is every call that is not parked */
 /* It is over for this; its box is somebody else's, or released. */

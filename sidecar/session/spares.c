@@ -167,8 +167,12 @@ static void on_failed(void *arg, const struct ks_error *err)
 
 static void on_ended(void *arg, const struct ks_box_end *end)
 {
+	struct ks_spare *spare = arg;
+	char why[KS_PARK_REASON];
+
 	(void)end;
-	has_died(arg, "its processes ended");
+	(void)ks_call_park_last_word(spare->parked, why);
+	has_died(spare, why);
 }
 
 static void on_gone(void *arg)

@@ -138,8 +138,11 @@ static void on_failed(void *arg, const struct ks_error *err)
 
 static void on_ended(void *arg, const struct ks_box_end *how)
 {
+	struct process *process = arg;
+	char why[KS_PARK_REASON];
+
 	(void)how;
-	end(arg, KS_ZYGOTE_DIED, "its processes ended");
+	on_word(process, ks_call_park_last_word(process->host, why), why);
 }
 
 static void on_gone(void *arg)
