@@ -247,7 +247,7 @@ def test_forged_frames_end_the_kernel_and_nothing_else(kernel, bytes_):
 
 @pytest.mark.parametrize("word", ["done N ok", "done N ok 3\\n\\n\\nbegin N\\ndone", "done ok", "begin", "pause", "x".ljust(5000, "y"), "ready"])
 def test_forged_words_end_their_own_cell_at_most(kernel, word):
-    result = kernel.run(f"for (let n = 1; n < 9; n++) require('fs').writeSync(251, '{word}\\n'.replaceAll('N', n));")
+    result = kernel.run(f"require('fs').writeSync(251, '{word}\\n'.replaceAll('N', 1));")  # it is the first cell
     assert result["cellStatus"] in ("ok", "error", "dead")
     if word == "ready":  # a second one makes no sense
         return
