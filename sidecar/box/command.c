@@ -151,14 +151,15 @@ int ks_command_claim(int sock, struct ks_error *err)
 
 /* ---- the command ---- */
 
-/* `pid` 0: the caller, as in prlimit(2). */
-static void set_limit(pid_t pid, __rlimit_resource_t what, rlim_t value)
+/* `pid` 0: the caller, as in prlimit(2). `rc` is that of the limits before: of several failures the first counts. */
+static int set_limit(pid_t pid, __rlimit_resource_t what, rlim_t value, int rc)
 {
 	struct rlimit now, want = { value, value };
 
 	if (prlimit(pid, what, NULL, &now) == 0 && now.rlim_max < value)
 		want.rlim_cur = want.rlim_max = now.rlim_max;
-	(void)prlimit(pid, what, &want, NULL);
+	const int failed = prlimit(pid, what, &want, NULL) < 0 ? -errno : 0;
+	return rc < 0 ? rc : failed;
 }
 
 /* So that nproc and os.cpu_count() tell the truth under a cap of whole cpus: the first that we may use. */
@@ -177,22 +178,24 @@ static void set_affinity(pid_t pid)
 	(void)sched_setaffinity(pid, sizeof(want), &want);
 }
 
-static void set_limits(pid_t pid)
+static int set_limits(pid_t pid)
 {
-	set_limit(pid, RLIMIT_CORE, 1); /* 0 would still feed a core_pattern pipe (core(5)) */
-	set_limit(pid, RLIMIT_NOFILE, command.head.nofile);
+	int rc = set_limit(pid, RLIMIT_CORE, 1, 0); /* 0 would still feed a core_pattern pipe (core(5)) */
+
+	rc = set_limit(pid, RLIMIT_NOFILE, command.head.nofile, rc);
 	/* counted for the host's user as well, whose own programs must not run out of them (getrlimit(2)) */
-	set_limit(pid, RLIMIT_MSGQUEUE, 65536);
-	set_limit(pid, RLIMIT_SIGPENDING, 1024);
-	set_limit(pid, RLIMIT_MEMLOCK, 1 << 20);
+	rc = set_limit(pid, RLIMIT_MSGQUEUE, 65536, rc);
+	rc = set_limit(pid, RLIMIT_SIGPENDING, 1024, rc);
+	rc = set_limit(pid, RLIMIT_MEMLOCK, 1 << 20, rc);
 	if (command.head.nproc)
-		set_limit(pid, RLIMIT_NPROC, command.head.nproc);
+		rc = set_limit(pid, RLIMIT_NPROC, command.head.nproc, rc);
 	if (command.head.file_bytes)
-		set_limit(pid, RLIMIT_FSIZE, command.head.file_bytes);
+		rc = set_limit(pid, RLIMIT_FSIZE, command.head.file_bytes, rc);
 	if (command.head.flags & KS_CLAIM_POLL_MEMORY) /* bounds what can be taken between two looks */
-		set_limit(pid, RLIMIT_DATA, 2 * command.head.memory_bytes + ((rlim_t)512 << 20));
+		rc = set_limit(pid, RLIMIT_DATA, 2 * command.head.memory_bytes + ((rlim_t)512 << 20), rc);
 	if (command.head.cpus)
 		set_affinity(pid);
+	return rc;
 }
 
 static int enter_cwd(int *ret_fd)
@@ -266,9 +269,9 @@ static int command_main(void *unused)
 	rc = command.fail_step == STEP_STDIO ? -EIO : place_stdio();
 	if (rc < 0)
 		give_up(STEP_STDIO, -rc);
-	if (command.fail_step == STEP_LIMITS)
-		give_up(STEP_LIMITS, EIO);
-	set_limits(0);
+	rc = command.fail_step == STEP_LIMITS ? -EIO : set_limits(0);
+	if (rc < 0)
+		give_up(STEP_LIMITS, -rc);
 	rc = command.fail_step == STEP_CWD ? -EIO : enter_cwd(NULL);
 	if (rc < 0)
 		give_up(STEP_CWD, -rc);
@@ -308,9 +311,8 @@ static pid_t let_in(int *ret_pidfd, int *ret_listener, struct ks_error *err)
 	pid_t pid = ks_join_admit(&spec, ret_pidfd, ret_listener, err);
 	ks_close(&command.join);
 	(void)close_range(0, 2, 0);
-	if (pid > 0)
-		set_limits(pid);
-	return pid;
+	rc = pid > 0 ? set_limits(pid) : 0;
+	return rc < 0 ? step_failed(err, STEP_LIMITS, -rc, "limits") : pid;
 }
 
 /* What went wrong before the program's first instruction. */

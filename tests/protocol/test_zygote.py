@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import struct
 import time
@@ -108,6 +109,16 @@ def test_place(client, make_dir):
     numbers = [[entry for entry in found[7] if not entry.isdigit()] for found in (forked, booted)]
     assert numbers[0] == numbers[1] and [entry for entry in forked[7] if entry.isdigit()] == ["1", "3"]
     assert forked[1:7] == booted[1:7]
+
+
+@pytest.mark.parametrize("fields", [{}, {"memoryMb": 128, "pids": 20, "cpusMilli": 1000}])
+def test_limits(client, fields):
+    """Init sets them from outside, and to the same as for a program that it executes."""
+    look = "import os, resource\nnames = [name for name in dir(resource) if name.startswith('RLIMIT_')]\n" \
+           "print([(name, resource.getrlimit(getattr(resource, name))) for name in names], os.sched_getaffinity(0))"
+    forked = client.code(look, sessionId=with_zygote(client, **fields))["stdout"]
+    assert forked == client.code(look, sessionId=client.open(start="cold", **fields))["stdout"]
+    assert "('RLIMIT_CORE', (1, 1))" in forked and ("cpusMilli" not in fields or re.search(r"\{\d+\}\n$", forked)), forked
 
 
 def test_one_of_each_posture(client):
