@@ -221,15 +221,8 @@ static void remove_mount(struct scratch *s)
 
 static void test_remove_mount(void **unused)
 {
-	struct scratch s;
-
 	(void)unused;
-	scratch_open(&s);
-	int rc = in_child(remove_mount, &s);
-	scratch_close(&s);
-	if (rc == 77)
-		skip();
-	assert_int_equal(rc, 0);
+	scratch_child(remove_mount);
 }
 
 static void swap_dir_and_link(struct scratch *s)
