@@ -526,6 +526,9 @@ void ks_spares_preload(struct ks_session *session)
 	const struct ks_language *python = ks_plugins_find_language(session->core->plugins, "python");
 
 	struct pool *pool = python ? pool_of(session, python) : NULL;
+	if (python && !session->throwaway && !ks_zygote_possible(session, python))
+		ks_notes_add(&session->notes, "preload_not_shared", "each interpreter imports the modules of preload for itself: "
+			     "kept capabilities, apparmor and securityProfile untrusted allow no zygote");
 	if (!pool || (!(wants_zygote(pool) && make_zygote(pool)) && !make(pool)))
 		preload_failed(
 			session,

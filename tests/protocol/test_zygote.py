@@ -196,6 +196,12 @@ def test_where_there_is_none(client, fields):
     assert zygotes(client) == []
 
 
+def test_a_posture_that_allows_none_is_noted(client):
+    answer = client.call("session/open", {"preload": ["errno"], "securityProfile": "untrusted"})
+    assert [note["code"] for note in answer["notes"]] == ["preload_not_shared"], answer["notes"]
+    assert client.call("session/open", {"preload": ["errno"]})["notes"] == []
+
+
 @pytest.mark.endurance
 def test_it_is_renewed(client):
     """Addresses and seeds are not those of one boot for ever."""
