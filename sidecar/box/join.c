@@ -12,6 +12,7 @@
 #include "landlock.h"
 #include "sys.h"
 
+_Static_assert(KS_JOIN_SLOTS <= KS_JOIN_FDS_MAX, "what there is to enter must fit its message");
 _Static_assert(KS_FILTER_MAX <= KS_JOIN_FILTER_MAX, "a filter must fit its message");
 
 static int refuse(struct ks_error *err, int sys_errno, const char *what)

@@ -79,7 +79,8 @@ static void end(struct process *process, enum ks_zygote_end how, const char *why
 
 	ks_log(KS_LOG_INFO, "zygote_ended", "%s", why);
 	if (process != zygote->now) {
-		zygote->now->forks = 0; /* it goes on for that long again */
+		if (process == zygote->next)
+			zygote->now->forks = 0; /* it goes on for that long again */
 		ks_box_release(process->box);
 		free_process(process);
 		return;
@@ -198,6 +199,8 @@ struct ks_zygote *ks_zygote_start(struct ks_session *session, const struct ks_la
 }
 
 /* ---- forking ---- */
+
+_Static_assert(1 + KS_LEAF_FDS <= KS_JOIN_FDS_MAX, "a cgroup that does not fit would not be entered");
 
 /* The frame has no parts: who forks needs no words. */
 static int order(struct process *process, struct ks_box *box, int sock, bool hurry, struct ks_error *err)

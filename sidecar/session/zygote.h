@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-#define KS_ZYGOTE_FORKS 500 /* then another interpreter takes its place: addresses and hash seeds are those of the boot */
+#define KS_ZYGOTE_FORKS 500 /* processes; then another interpreter takes its place: addresses and hash seeds are those of the boot */
 
 struct ks_box;
 struct ks_language;
