@@ -76,6 +76,13 @@ def test_random_numbers_differ(client):
     assert len({client.code("print(hash('a'))", sessionId=session)["stdout"] for _ in range(3)}) == 1
 
 
+@pytest.mark.parametrize("preload", [[], ["gc"]])
+def test_modules_are_those_that_were_asked_for(client, preload):
+    session = with_zygote(client, **({"preload": preload} if preload else {}))
+    look = "import sys\nprint('gc' in sys.modules, '_kern_fork' in sys.modules, sys.modules['gc'] is __import__('gc') if 'gc' in sys.modules else None)"
+    assert client.code(look, sessionId=session)["stdout"] == ("True False True\n" if preload else "False False None\n")
+
+
 def test_power(client):
     """A zygote has just what setns asks for, over its session; what it forks has nothing, and the filter of a box that reports."""
     session = with_zygote(client)

@@ -267,7 +267,7 @@ def preload(names):
 
 def rehearse():
     """What a call runs through is slower when it runs for the first time. Nothing of it stays."""
-    execute(*parse(b"0", "<park>"), {})  # the first parse of a process sets up the types of the tree
+    execute(*parse(b"0\n0", "<park>"), {})  # a statement and a value; the first parse of a process sets up the types of the tree
     write_file("/dev/null", b"0", 0)
     read_file("/dev/null")
     sys.stdout.write("")
@@ -300,6 +300,7 @@ def forker():
         spec = sys.modules["_frozen_importlib"].ModuleSpec("_kern_fork", None, origin=HERE + "fork.abi3.so")
         module = sys.modules["_imp"].create_dynamic(spec)
         sys.modules["_imp"].exec_dynamic(module)
+        sys.modules.pop(spec.name, None)  # nothing of this is the call's
         return module
     except (ImportError, OSError) as error:
         give_up("unable", str(error))
@@ -308,10 +309,12 @@ def forker():
 def be_forked():
     """Returns in each process that is forked, in its box -> does a call wait for it already?"""
     module = forker()
+    known = "gc" in sys.modules
     import gc
     gc.collect()
     gc.freeze()  # a collection would write to each object, and what is written to is copied
-    del sys.modules["gc"]
+    if not known:
+        del sys.modules["gc"]
     channel.write(STATE, channel.pack([("ready", b"")]))
     hurry = module.serve(channel.fd)
     channel.__init__(channel.fd)
