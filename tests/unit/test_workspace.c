@@ -527,15 +527,8 @@ static void base_choice(struct scratch *s)
 
 static void test_base_choice(void **unused)
 {
-	struct scratch s;
-
 	(void)unused;
-	scratch_open(&s);
-	int rc = in_child(base_choice, &s);
-	scratch_close(&s);
-	if (rc == 77)
-		skip();
-	assert_int_equal(rc, 0);
+	scratch_child(base_choice);
 }
 
 /* ---- named workspaces and the rules ---- */
