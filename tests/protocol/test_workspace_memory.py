@@ -1,5 +1,6 @@
 """workspaceStorage memory: the kernel holds workspaceMaxMb. More is ENOSPC, and no fault."""
 
+import fcntl
 import os
 import time
 
@@ -198,6 +199,15 @@ def test_the_host_sees_an_empty_directory(client):
 # ---- it is memory ----
 
 
+@pytest.fixture
+def alone():
+    """Nobody else fills the memory of this machine meanwhile: suites of two users may run side by side."""
+    fd = os.open("/tmp", os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    yield
+    os.close(fd)
+
+
 def shared_memory():
     with open("/proc/meminfo", encoding="ascii") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("Shmem:")) * 1024
@@ -210,7 +220,7 @@ def goes_back(before, room=96 * MIB):
         time.sleep(0.05)
 
 
-def test_close_gives_the_memory_back(client, start):
+def test_close_gives_the_memory_back(client, start, alone):
     before = shared_memory()
     session = opened(client, 256, start=start)
     plain(sh(client, f"head -c {200 * MIB} /dev/zero > f", session))
@@ -220,7 +230,7 @@ def test_close_gives_the_memory_back(client, start):
 
 
 @pytest.mark.parametrize("whom", ["sidecar", "launcher"])
-def test_nothing_is_left_after_sigkill(sidecar, whom, place, start):
+def test_nothing_is_left_after_sigkill(sidecar, whom, place, start, alone):
     before = shared_memory()
     client = sidecar(expect_exit=None)
     session = opened(client, 256, start=start)
