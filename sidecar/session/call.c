@@ -181,6 +181,7 @@ void ks_call_finish(struct ks_call *call)
 	ks_results_init(&call->results);
 	ks_changes_free(&call->changes);
 	trim_finished(core);
+	ks_spares_now(core);
 	ks_core_turn(core);
 }
 

@@ -25,6 +25,7 @@ struct pool {
 	struct ks_zygote *zygote;	    /* what forks them; NULL: there is none, and they boot */
 	unsigned zygote_number, zygote_failures; /* how many there were; failures in a row */
 	bool boots;			    /* it has been tried, and is not possible here */
+	unsigned cold;			    /* calls that did without one, since there was none */
 };
 
 struct ks_spare {
@@ -34,6 +35,7 @@ struct ks_spare {
 	int64_t made_us;
 	bool ready, started, waits; /* for its call; the box has said that all is as it must be; the runner has said so */
 	unsigned forked_by; /* number of the zygote; 0: it boots */
+	bool held;	    /* its box is ready before the zygote is */
 	struct ks_call *parked; /* pipes and channel of its interpreter, as those of a call; NULL: it has none */
 	struct ks_call *waiting; /* the call that gets it when it is ready */
 };
@@ -102,6 +104,17 @@ static void become_ready(struct ks_spare *spare)
 
 /* ---- what forks them ---- */
 
+/* They have waited for it. Calls go on without. */
+static void give_up_held(struct pool *pool)
+{
+	for (struct ks_list *n = pool->spares.next, *next; n != &pool->spares; n = next) {
+		struct ks_spare *spare = KS_ENTRY(n, struct ks_spare, node);
+		next = n->next;
+		if (spare->held)
+			give_up(spare);
+	}
+}
+
 static void drop_zygote(struct pool *pool)
 {
 	struct ks_core *core = pool->session->core;
@@ -111,6 +124,7 @@ static void drop_zygote(struct pool *pool)
 	core->spare_count--;
 	core->parked_count--;
 	ks_zygote_stop(KS_TAKE_PTR(pool->zygote));
+	give_up_held(pool);
 }
 
 /* Something is wrong with it, or with what it makes: if that does not change with another one, interpreters boot. */
@@ -137,10 +151,12 @@ static void preload_failed(struct ks_session *session, const char *why)
 static void has_died(struct ks_spare *spare, const char *why)
 {
 	struct ks_session *session = spare->pool->session;
+	const unsigned number = spare->held ? spare->pool->zygote_number : spare->forked_by;
 
 	ks_log(KS_LOG_INFO, "spare_died", "%s", why);
-	if (!spare->ready && spare->forked_by)
-		forsake(spare->pool, spare->forked_by);
+	spare->held = false;
+	if (!spare->ready && number)
+		forsake(spare->pool, number);
 	else
 		spare->pool->failures += !spare->ready;
 	if (session->state != KS_SESSION_OPENING || session->preload.count == 0) {
@@ -180,20 +196,29 @@ static void on_gone(void *arg)
 	(void)arg; /* cannot be: its end comes first, and gives it up */
 }
 
-static void on_ready(void *arg)
+/* A zygote forks it, or it boots. */
+static void get_interpreter(struct ks_spare *spare)
 {
-	struct ks_spare *spare = arg;
 	struct ks_zygote *zygote = spare->pool->zygote;
 	struct ks_error err;
 
-	if (!spare->parked) {
-		become_ready(spare);
+	spare->held = zygote && !ks_zygote_is_ready(zygote);
+	if (spare->held)
 		return;
-	}
-	KS_AUTOCLOSE int join = zygote && ks_zygote_is_ready(zygote) ? ks_zygote_fork(zygote, spare->box, spare->waiting, &err) : -1;
+	KS_AUTOCLOSE int join = zygote ? ks_zygote_fork(zygote, spare->box, spare->waiting, &err) : -1;
 	spare->forked_by = join < 0 ? 0 : spare->pool->zygote_number;
 	if (ks_call_park(spare->parked, spare->box, join, &err) < 0)
 		has_died(spare, err.text);
+}
+
+static void on_ready(void *arg)
+{
+	struct ks_spare *spare = arg;
+
+	if (spare->parked)
+		get_interpreter(spare);
+	else
+		become_ready(spare);
 }
 
 static const struct ks_box_ops spare_ops = { on_started, on_failed, on_ended, on_gone, on_ready };
@@ -242,6 +267,13 @@ static void on_zygote_ready(void *arg)
 {
 	struct pool *pool = arg;
 
+	pool->cold = 0;
+	for (struct ks_list *n = pool->spares.next, *next; n != &pool->spares; n = next) {
+		struct ks_spare *spare = KS_ENTRY(n, struct ks_spare, node);
+		next = n->next;
+		if (spare->held)
+			get_interpreter(spare);
+	}
 	ks_spares_soon(pool->session->core);
 	if (pool->session->state == KS_SESSION_OPENING && !make(pool))
 		preload_failed(pool->session, "no box can be made for its interpreter");
@@ -257,6 +289,7 @@ static void on_zygote_ended(void *arg, enum ks_zygote_end how, const char *why)
 	pool->boots |= how != KS_ZYGOTE_DIED || pool->zygote_failures >= FAILURES_MAX;
 	session->core->spare_count--;
 	session->core->parked_count--;
+	give_up_held(pool);
 	if (how == KS_ZYGOTE_UNABLE && session->preload.count > 0)
 		ks_notes_add(&session->notes, "preload_not_shared", "each interpreter imports the modules of preload for itself: %s", why);
 	ks_spares_soon(session->core);
@@ -324,16 +357,29 @@ static struct pool *pool_of(struct ks_session *session, const struct ks_language
 	return pool;
 }
 
-static bool may_grow(const struct pool *pool)
+static bool has_room(const struct pool *pool)
 {
 	const struct ks_session *session = pool->session;
 
 	if (session->throwaway && !session->anonymous)
 		return false; /* it has had its call */
-	return session->state == KS_SESSION_OPEN && ks_list_empty(&session->gate.asked) && pool->count < pool->target &&
-	       pool->failures < FAILURES_MAX && session->core->spare_count < KS_SPARES_TOTAL &&
-	       (!pool->language || session->core->parked_count < KS_PARKED_TOTAL) &&
+	return session->state == KS_SESSION_OPEN && ks_list_empty(&session->gate.asked) && pool->failures < FAILURES_MAX &&
+	       session->core->spare_count < KS_SPARES_TOTAL && (!pool->language || session->core->parked_count < KS_PARKED_TOTAL) &&
 	       ks_engine_boxes(session->core->engine) < KS_SPARES_BACKLOG && !session->core->closing;
+}
+
+static bool may_grow(const struct pool *pool)
+{
+	return pool->count < pool->target && has_room(pool);
+}
+
+/* A boot takes about as long as that of the zygote, and as much of a processor as several forks: so one call for each processor boots,
+ * and the others wait for the zygote rather than for a processor. */
+static bool better_waits(struct pool *pool)
+{
+	if (pool->boots || can_fork(pool) || ++pool->cold <= uv_available_parallelism())
+		return false;
+	return pool->zygote || (wants_zygote(pool) && has_room(pool) && make_zygote(pool));
 }
 
 /* A pool's zygote first: what it needs then is forked. */
@@ -361,7 +407,7 @@ static void on_refill(uv_timer_t *timer)
 			struct pool *pool = KS_ENTRY(n, struct pool, node);
 			left -= make_missing(pool, left);
 			if (left == 0) {
-				ks_spares_soon(core);
+				(void)uv_timer_start(timer, on_refill, KS_SPARES_PAUSE_MS, 0);
 				return;
 			}
 		}
@@ -372,6 +418,12 @@ void ks_spares_soon(struct ks_core *core)
 {
 	if (!uv_is_active((uv_handle_t *)&core->spare_timer))
 		(void)uv_timer_start(&core->spare_timer, on_refill, KS_SPARES_DELAY_MS, 0);
+}
+
+void ks_spares_now(struct ks_core *core)
+{
+	if (uv_is_active((uv_handle_t *)&core->spare_timer))
+		(void)uv_timer_start(&core->spare_timer, on_refill, 0, 0);
 }
 
 static void missed(struct pool *pool)
@@ -414,9 +466,10 @@ void ks_spares_idle(struct ks_core *core, int64_t now_us)
 			const unsigned least = floor_of(pool), unused = pool->fewest;
 			pool->fewest = pool->count;
 			reject_stuck(pool, now_us);
-			if (now_us - pool->used_us > KS_SPARES_IDLE_MS * 1000LL)
+			if (now_us - pool->used_us > KS_SPARES_IDLE_MS * 1000LL) {
 				pool->target = least;
-			else if (unused > 1) /* one lies there for the next call */
+				pool->failures = 0; /* it may have been a busy machine */
+			} else if (unused > 1) /* one lies there for the next call */
 				pool->target = pool->target - unused / 2 > least ? pool->target - unused / 2 : least;
 			shrink(pool);
 			if (pool->target == 0)
@@ -470,7 +523,7 @@ enum ks_spare_answer ks_spares_take(struct ks_call *call)
 		return KS_SPARE_NONE;
 	if (session->start != KS_START_SPARE && ks_call_can_park(call)) {
 		struct pool *pool = pool_of(session, call->language);
-		struct ks_spare *spare = look_for(pool, forced || can_fork(pool));
+		struct ks_spare *spare = look_for(pool, forced || can_fork(pool) || better_waits(pool));
 		if (spare && !spare->ready) {
 			spare->waiting = call;
 			call->spare = spare;
@@ -549,12 +602,11 @@ void ks_spares_drop(struct ks_session *session)
 {
 	for (struct ks_list *n = session->spares.next; n != &session->spares; n = n->next) {
 		struct pool *pool = KS_ENTRY(n, struct pool, node);
-		pool->failures = 0; /* what is different then may be what was wrong */
-		drop_zygote(pool);
-		pool->zygote_failures = 0;
-		pool->boots = false;
 		while (!ks_list_empty(&pool->spares))
 			give_up(KS_ENTRY(pool->spares.next, struct ks_spare, node));
+		drop_zygote(pool);
+		pool->failures = pool->zygote_failures = pool->cold = 0; /* what is different then may be what was wrong */
+		pool->boots = false;
 	}
 }
 

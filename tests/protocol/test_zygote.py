@@ -29,13 +29,17 @@ def of_kind(client, word):
 
 
 def status(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as file:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    """Empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii") as file:
+            return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
 
 
 def zygotes(client):
     """Those that fork: in the session's pid namespace, not in that of a box."""
-    return [pid for pid in of_kind(client, "zygote") if status(pid)["CapEff"] != "0" * 16]
+    return [pid for pid in of_kind(client, "zygote") if status(pid).get("CapEff", "0" * 16) != "0" * 16]
 
 
 def with_zygote(client, **fields):
@@ -58,6 +62,27 @@ def test_by_demand_and_without_a_cliff(client):
     client.wait_for(lambda: client.code(FORKED, sessionId=session)["stdout"] == "True\n", "a call that is forked", 30)
     results = [f.result() for f in client.send_all([("run/code", {"code": FORKED, "sessionId": session})] * 30)]
     assert {r["start"]["kind"] for r in results} == {"zygote"}
+
+
+def test_a_burst_waits_for_the_first_zygote(client):
+    """Rather than for a processor to boot on: one call for each of these boots."""
+    session = client.open()
+    results = [f.result() for f in client.send_all([("run/code", {"code": FORKED, "sessionId": session})] * 20)]
+    assert [r["exitCode"] for r in results] == [0] * 20
+    booted = [r["start"]["kind"] for r in results if r["stdout"] == "False\n"]
+    assert len(booted) <= len(os.sched_getaffinity(0)), booted
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_one_that_does_not_get_ready_holds_up_no_call(client, how):
+    session = client.open()
+    futures = client.send_all([("run/code", {"code": "print(1)", "sessionId": session})] * 20)
+    client.wait_for(lambda: zygotes(client), "a zygote", 30)
+    for pid in zygotes(client):
+        os.kill(pid, how)
+    results = [f.result() for f in futures]
+    assert {(r["stdout"], r["exitCode"], r.get("fault") is None) for r in results} == {("1\n", 0, True)}, results
+    client.wait_for(lambda: client.code(FORKED, sessionId=session)["stdout"] == "True\n", "another zygote", 60)
 
 
 def test_nothing_of_a_call_is_in_another(client):
