@@ -148,12 +148,12 @@ static void close_work(void)
 
 static void settle(void)
 {
-	while (getppid() != 1) /* its father is about to end */
-		(void)syscall(SYS_sched_yield);
 	(void)setsid();
 	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* entering a user namespace took it: /proc/self would be root's */
 	for (int i = 0; i < 4; i++)
 		must(dup2(work.slots[KS_JOIN_STDIN + i], i), "stdio");
+	while (getppid() != 1) /* its father is about to end */
+		(void)syscall(SYS_sched_yield);
 	answer(0, "", work.listener);
 	(void)close(work.listener);
 	close_work();

@@ -26,8 +26,10 @@ struct path_beneath_attr {
 
 int ks_landlock_abi(void)
 {
-	long abi = syscall(CREATE_RULESET, NULL, 0, CREATE_RULESET_VERSION);
+	static long abi = -1;
 
+	if (abi < 0)
+		abi = syscall(CREATE_RULESET, NULL, 0, CREATE_RULESET_VERSION);
 	return abi >= 2 ? (int)abi : 0;
 }
 

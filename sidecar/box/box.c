@@ -481,18 +481,6 @@ int ks_box_claim(struct ks_box *box, const struct ks_command_spec *spec, struct 
 
 #define PF_EXITING 0x4u /* linux/sched.h; proc(5) shows the flags as they are */
 
-/* An open file of /proc/PID is of that process, not of whatever has its number later: read(2) says ESRCH when it is gone. Between
- * the two looks at the number nobody else can have got it: the first says that the process was there, the second that it still is. */
-static int open_stat(int pidfd)
-{
-	int pid = ks_pidfd_pid(pidfd);
-	char path[32];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	KS_AUTOCLOSE int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	return ks_pidfd_pid(pidfd) == pid ? KS_TAKE_FD(fd) : -1;
-}
-
 /* A /proc of another namespace, as some containers have it, has other numbers. */
 static bool proc_is_ours(void)
 {
@@ -504,10 +492,23 @@ static bool proc_is_ours(void)
 	return ours;
 }
 
+/* An open file of /proc/PID is of that process, not of whatever has its number later: read(2) says ESRCH when it is gone. Between
+ * the two looks at the number nobody else can have got it: the first says that the process was there, the second that it still is. */
+static int open_stat(int pidfd)
+{
+	const bool ours = proc_is_ours();
+	const int pid = ks_pidfd_pid(pidfd, ours);
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	KS_AUTOCLOSE int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	return ks_pidfd_pid(pidfd, ours) == pid ? KS_TAKE_FD(fd) : -1;
+}
+
 int ks_box_main_pid(struct ks_box *box)
 {
 	if (box->main_pid == 0 && box->main_pidfd >= 0)
-		box->main_pid = proc_is_ours() ? ks_pidfd_pid(box->main_pidfd) : -1;
+		box->main_pid = proc_is_ours() ? ks_pidfd_pid(box->main_pidfd, true) : -1;
 	return box->main_pidfd >= 0 && box->main_pid > 0 ? box->main_pid : -1;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/caps.h"
 #include "init.h"
+#include "join.h"
 #include "sys.h"
 #include "tree.h"
 
@@ -22,6 +23,7 @@ static struct group_self {
 	const struct ks_plan_view *plan;
 	int sock;
 	int trees[KS_MSG_FDS], ntrees;
+	long filters; /* that the template is under */
 } self;
 
 _Noreturn static void fail(const struct ks_error *err)
@@ -59,7 +61,8 @@ _Noreturn static void session_init(void)
 
 static void make_box(const struct ks_msg *request, int *fds, int nfds)
 {
-	struct ks_box_setup setup = { .config = self.config, .plan = self.plan, .sock = fds[0], .flags = request->flags };
+	struct ks_box_setup setup = { .config = self.config, .plan = self.plan, .sock = fds[0], .flags = request->flags,
+				      .landlock = -1, .filters = self.filters };
 	struct ks_msg reply = { .op = KS_OP_BOX_MADE, .box = request->box };
 	/* a zygote stays in the session's pid namespace: only from above can one be entered (setns(2)) */
 	const uint64_t flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PARENT |
@@ -176,6 +179,7 @@ _Noreturn static void template_main(void)
 		errno = -rc;
 		STEP(i == 0 ? "allowlist filter" : "arguments filter", rc == 0);
 	}
+	self.filters = ks_join_filters();
 	rc = ks_lend_capabilities(KS_ZYGOTE_CAPS);
 	rc = rc < 0 ? rc : ks_drop_bounding_set(self.plan->head->keep_caps);
 	errno = -rc;

@@ -141,7 +141,12 @@ static int step_capabilities(struct init *init)
 /* Of a zygote it would confine what that brings into boxes, whose places are others: they get their own there (join.c). */
 static int step_landlock(struct init *init)
 {
-	return is_zygote(init) ? 0 : ks_landlock_restrict(init->setup->plan);
+	int ruleset = is_zygote(init) ? -ENOSYS : ks_landlock_ruleset(init->setup->plan);
+
+	if (ruleset < 0)
+		return ruleset == -ENOSYS ? 0 : ruleset;
+	init->setup->landlock = ruleset; /* for who may come in */
+	return ks_landlock_enforce(ruleset);
 }
 
 static const struct {
@@ -179,8 +184,11 @@ static void set_up(struct init *init)
 	}
 	(void)ks_send(init->setup->sock, &ready, sizeof(ready), &init->listener, is_zygote(init) ? 0 : 1, 0);
 	/* Everything else goes, above all the listener: a second holder would keep a lost one looking alive. */
-	if (ks_keep_fds(&init->setup->sock, 1) < 0)
+	int keep[] = { init->setup->sock, init->setup->landlock };
+	if (ks_keep_fds(keep, keep[1] < 0 ? 1 : 2) < 0)
 		_exit(1);
+	init->setup->sock = keep[0];
+	init->setup->landlock = keep[1];
 }
 
 _Noreturn void ks_init_main(struct ks_box_setup *setup)

@@ -16,6 +16,8 @@ struct ks_box_setup {
 	uint32_t flags; /* KS_BOX_* */
 	int cgroup_procs[KS_BOX_CGROUPS + 1]; /* open cgroup.procs files to enter */
 	int cgroup_count;
+	int landlock; /* the ruleset of the box; -1: there is none */
+	long filters; /* that a process is under which the template starts (Seccomp_filters, proc_pid_status(5)) */
 };
 
 _Noreturn void ks_init_main(struct ks_box_setup *setup);

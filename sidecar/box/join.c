@@ -39,15 +39,13 @@ static void add(struct offer *offer, enum ks_join_slot slot, int fd)
 static int add_namespaces(const struct ks_box_setup *setup, struct offer *offer)
 {
 	static const char *const names[] = { "pid", "mnt", "ipc", "uts", "cgroup", "net", "user" };
+	KS_AUTOCLOSE int dir = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	for (enum ks_join_slot slot = KS_JOIN_PID; slot <= KS_JOIN_USER; slot++) {
-		char path[32];
-
 		if ((slot == KS_JOIN_NET && setup->plan->head->shares_network) ||
 		    (slot == KS_JOIN_USER && !(setup->flags & KS_BOX_OWN_USER_NS)))
 			continue;
-		(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", names[slot]);
-		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		int fd = openat(dir, names[slot], O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			return -errno;
 		add(offer, slot, fd);
@@ -58,12 +56,12 @@ static int add_namespaces(const struct ks_box_setup *setup, struct offer *offer)
 static int make_offer(const struct ks_join_spec *spec, struct offer *offer)
 {
 	const struct ks_filter *escape = &spec->setup->config->escape;
-	int rc = add_namespaces(spec->setup, offer), ruleset = rc < 0 ? rc : ks_landlock_ruleset(spec->setup->plan);
+	int rc = add_namespaces(spec->setup, offer);
 
-	if (ruleset >= 0)
-		add(offer, KS_JOIN_LANDLOCK, ruleset);
-	else if (ruleset != -ENOSYS)
-		return ruleset;
+	if (rc < 0)
+		return rc;
+	if (spec->setup->landlock >= 0)
+		add(offer, KS_JOIN_LANDLOCK, spec->setup->landlock);
 	add(offer, KS_JOIN_CWD, spec->cwd);
 	for (int i = 0; i < 3; i++)
 		add(offer, KS_JOIN_STDIN + (enum ks_join_slot)i, spec->stdio[i]);
@@ -103,14 +101,11 @@ static ssize_t read_answer(int sock, struct answer *ret)
 	return n < 0 ? -errno : n;
 }
 
-static ssize_t read_status(int pid, char *text, size_t size)
+static ssize_t read_status(const char *path, char *text, size_t size)
 {
-	char path[40] = "/proc/self/status";
-
-	if (pid > 0)
-		(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	KS_AUTOCLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
 	text[n > 0 ? n : 0] = '\0';
 	return n;
 }
@@ -123,22 +118,30 @@ static long filters(const char *status)
 	return at ? strtol(at + sizeof(key) - 1, NULL, 10) : -1;
 }
 
-/* The kernel's word (proc_pid_status(5)): a child of ours without any power, under the filters that we are under and that of the zygote. A
- * name cannot forge a line: its line feeds are escaped. */
-static const char *what_is_wrong_with(int pid)
+long ks_join_filters(void)
+{
+	char status[4096];
+
+	return read_status("/proc/self/status", status, sizeof(status)) > 0 ? filters(status) : -1;
+}
+
+/* The kernel's word (proc_pid_status(5)): a child of ours without any power, under the filters of the template, of the zygote and of the
+ * box. A name cannot forge a line: its line feeds are escaped. */
+static const char *what_is_wrong_with(int pid, long template_filters)
 {
 	static const char *const lines[] = { "\nPPid:\t1\n",	"\nThreads:\t1\n", "\nNoNewPrivs:\t1\n", "\nSeccomp:\t2\n",
 					     "\nCapInh:\t0000000000000000\n", "\nCapPrm:\t0000000000000000\n",
 					     "\nCapEff:\t0000000000000000\n", "\nCapBnd:\t0000000000000000\n",
 					     "\nCapAmb:\t0000000000000000\n" };
-	char ours[4096], its[4096];
+	char path[40], status[4096];
 
-	if (read_status(0, ours, sizeof(ours)) <= 0 || read_status(pid, its, sizeof(its)) <= 0)
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (read_status(path, status, sizeof(status)) <= 0)
 		return "its status cannot be read";
 	for (size_t i = 0; i < KS_COUNT(lines); i++)
-		if (!strstr(its, lines[i]))
+		if (!strstr(status, lines[i]))
 			return lines[i] + 1;
-	return filters(its) == filters(ours) + 1 ? NULL : "Seccomp_filters";
+	return template_filters > 0 && filters(status) == template_filters + 2 ? NULL : "Seccomp_filters";
 }
 
 /* No notification has the number 0 (seccomp_unotify(2)). */
@@ -170,7 +173,7 @@ static pid_t admit(const struct ks_join_spec *spec, struct answer *answer, int *
 	*ret_pidfd = ks_pidfd_open(answer->who.pid);
 	if (*ret_pidfd < 0)
 		return refuse(err, errno, "pidfd");
-	const char *wrong = what_is_wrong_with(answer->who.pid);
+	const char *wrong = what_is_wrong_with(answer->who.pid, spec->setup->filters);
 	return wrong ? refuse(err, EPERM, wrong) : answer->who.pid;
 }
 

@@ -11,6 +11,8 @@ struct ks_join_spec {
 	int stdio[3], result_fd, cwd;
 };
 
+/* How many filters the caller is under; -1: this kernel does not say (it does since Linux 5.9). */
+long ks_join_filters(void);
 /* Lets one in, and waits until it is there. Its pid, with descriptors of it and of the listener of its filter; -1 with err: nothing foreign
  * has run, and the box is of no use. */
 pid_t ks_join_admit(const struct ks_join_spec *spec, int *ret_pidfd, int *ret_listener, struct ks_error *err);

@@ -32,10 +32,3 @@ int ks_landlock_ruleset(const struct ks_plan_view *plan)
 			rc = allow(ruleset, ks_plan_string(plan, plan->steps[i].target));
 	return rc < 0 ? rc : KS_TAKE_FD(ruleset);
 }
-
-int ks_landlock_restrict(const struct ks_plan_view *plan)
-{
-	KS_AUTOCLOSE int ruleset = ks_landlock_ruleset(plan);
-
-	return ruleset == -ENOSYS ? 0 : ruleset < 0 ? ruleset : ks_landlock_enforce(ruleset);
-}

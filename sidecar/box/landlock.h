@@ -5,7 +5,5 @@
 #include "base/landlock.h"
 #include "plan.h"
 
-/* For the calling process and what it starts; needs no_new_privs. 0 or -errno. */
-int ks_landlock_restrict(const struct ks_plan_view *plan);
-/* The same for another process, as a ruleset that it enforces. -ENOSYS: this kernel has no such thing. */
+/* A ruleset that init enforces, and whoever comes into its box (ks_landlock_enforce). An fd; -ENOSYS: this kernel has no such thing. */
 int ks_landlock_ruleset(const struct ks_plan_view *plan);

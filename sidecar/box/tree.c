@@ -362,6 +362,17 @@ static int bind_again(const struct ks_plan_view *plan, const char *source, const
 	return 0;
 }
 
+/* Asked first: a mount that is refused waits for a grace period of the whole machine. Our own /dev/null, whose type the template has
+ * checked. */
+static int cover(const char *target)
+{
+	struct stat st;
+
+	if (stat(target, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return mount(S_ISDIR(st.st_mode) ? KS_EMPTY_DIR : "/dev/null", target, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+}
+
 #define PTY_MAX "64"
 
 static int box_mount(const struct ks_plan_view *plan, const struct ks_step *step)
@@ -381,12 +392,7 @@ static int box_mount(const struct ks_plan_view *plan, const struct ks_step *step
 			       -errno :
 			       0;
 	case KS_STEP_MASK:
-		/* our own /dev/null, whose type the template has checked */
-		if (mount("/dev/null", target, NULL, MS_BIND, NULL) == 0)
-			return 0;
-		if (errno == ENOTDIR && mount(KS_EMPTY_DIR, target, NULL, MS_BIND, NULL) == 0)
-			return 0;
-		return errno == ENOENT ? 0 : -errno;
+		return cover(target);
 	case KS_STEP_BIND:
 		return bind_again(plan, ks_plan_string(plan, step->source), target);
 	case KS_STEP_DIR:
