@@ -265,12 +265,20 @@ def preload(names):
         sys.path.insert(0, own)
 
 
+SCENE = b"""
+def f(n):
+    return "%s" % n
+for i in range(1):
+    print(f(i), end="", file=None) if i else print(end="")
+None
+"""
+
+
 def rehearse():
     """What a call runs through is slower when it runs for the first time. Nothing of it stays."""
-    execute(*parse(b"0\n0", "<park>"), {})  # a statement and a value; the first parse of a process sets up the types of the tree
-    write_file("/dev/null", b"0", 0)
+    sys.displayhook(execute(*parse(SCENE, "<park>"), {}))  # the first parse of a process sets up the types of the tree
+    take_words(bytes(Channel.pack([("word", b"0"), ("file", b"/dev/null\0" b"0")])), 0)
     read_file("/dev/null")
-    sys.stdout.write("")
     flush()
     quiet_end(b"", frozenset(sys.modules))
     channel.usable()
@@ -336,6 +344,14 @@ def park(names, forks):
         posix._exit(0)  # nobody wants it
     channel.id = 1
     channel.write(STATE, channel.pack([("begun", b"")]))
+    words, files = take_words(data)
+    sys.argv[:] = words[1:]
+    if hasattr(sys, "orig_argv"):
+        sys.orig_argv[:] = words
+    return files
+
+
+def take_words(data, how=posix.O_CREAT | posix.O_EXCL):
     words, files, environ = [], {}, getattr(sys.modules.get("os"), "environb", None)
     while data:
         key_length, length = int.from_bytes(data[:2], "little"), int.from_bytes(data[2:6], "little")
@@ -348,11 +364,8 @@ def park(names, forks):
         elif key == b"file":
             path, content = value.split(b"\0", 1)
             files[path.decode(sys.getfilesystemencoding(), "surrogateescape")] = content
-            write_file(path, content)
-    sys.argv[:] = words[1:]
-    if hasattr(sys, "orig_argv"):
-        sys.orig_argv[:] = words
-    return files
+            write_file(path, content, how)
+    return words, files
 
 
 def set_variable(environ, name, value):
@@ -364,7 +377,7 @@ def set_variable(environ, name, value):
         posix.putenv(name, value)
 
 
-def write_file(path, content, how=posix.O_CREAT | posix.O_EXCL):
+def write_file(path, content, how):
     fd = posix.open(path, how | posix.O_WRONLY | posix.O_CLOEXEC, 0o644)
     while content:
         content = content[posix.write(fd, content):]
