@@ -377,9 +377,9 @@ static bool may_grow(const struct pool *pool)
  * and the others wait for the zygote rather than for a processor. */
 static bool better_waits(struct pool *pool)
 {
-	if (pool->boots || can_fork(pool) || ++pool->cold <= uv_available_parallelism())
+	if (can_fork(pool) || !(pool->zygote || (wants_zygote(pool) && has_room(pool))) || ++pool->cold <= uv_available_parallelism())
 		return false;
-	return pool->zygote || (wants_zygote(pool) && has_room(pool) && make_zygote(pool));
+	return pool->zygote || make_zygote(pool);
 }
 
 /* A pool's zygote first: what it needs then is forked. */
