@@ -44,12 +44,14 @@ struct ks_spare {
 
 static void free_spare(struct ks_spare *spare)
 {
-	struct ks_core *core = spare->pool->session->core;
+	struct pool *pool = spare->pool;
+	struct ks_core *core = pool->session->core;
 
 	ks_list_remove(&spare->node);
-	spare->pool->count--;
+	if (--pool->count < pool->target)
+		ks_spares_soon(core);
 	core->spare_count--;
-	core->parked_count -= spare->pool->language != NULL;
+	core->parked_count -= pool->language != NULL;
 	if (spare->parked)
 		ks_call_unpark_done(spare->parked);
 	free(spare);
@@ -416,7 +418,7 @@ static void on_refill(uv_timer_t *timer)
 
 void ks_spares_soon(struct ks_core *core)
 {
-	if (!uv_is_active((uv_handle_t *)&core->spare_timer))
+	if (!core->closing && !uv_is_active((uv_handle_t *)&core->spare_timer))
 		(void)uv_timer_start(&core->spare_timer, on_refill, KS_SPARES_DELAY_MS, 0);
 }
 
@@ -523,7 +525,7 @@ enum ks_spare_answer ks_spares_take(struct ks_call *call)
 		return KS_SPARE_NONE;
 	if (session->start != KS_START_SPARE && ks_call_can_park(call)) {
 		struct pool *pool = pool_of(session, call->language);
-		struct ks_spare *spare = look_for(pool, forced || can_fork(pool) || better_waits(pool));
+		struct ks_spare *spare = look_for(pool, better_waits(pool) || forced || can_fork(pool));
 		if (spare && !spare->ready) {
 			spare->waiting = call;
 			call->spare = spare;

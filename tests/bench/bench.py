@@ -151,6 +151,8 @@ class Bench:
         for way in WAYS:
             self.mine(block, way, way, lambda sidecar, way=way: sidecar.code(way, "python", code, stdout), **how)
         self.spawning(block, "python", **how)
+        if self.kern:
+            self.other(block, "kern-sandbox", self.kern.package_at_once, **how)
 
 
 def parse():

@@ -1,7 +1,9 @@
 """Calls on their way: so many at once, for a number of calls or for a time, and when each began and ended.
 
-A way of calling is a `Flight` (answers come in any order) or a `Function` (one call is one call of a function)."""
+A way of calling is a `Flight` (answers come in any order; `Threads` is one) or a `Function` (one call is one call of a function)."""
 
+import concurrent.futures
+import queue
 import time
 from typing import NamedTuple, Optional
 
@@ -81,3 +83,27 @@ class Function:
                 why = reason(problem)
             found.append(Call(begin, time.perf_counter() if took is None else begin + took / 1000, why))
         return found
+
+
+class Threads(Flight):
+    """The same, as many at once as are asked for: each in a thread of this program."""
+
+    def __init__(self, function):
+        self.function, self.pool, self.done = function, concurrent.futures.ThreadPoolExecutor(1000), queue.SimpleQueue()
+
+    def prepare(self):
+        return self.function
+
+    def start(self, function):
+        future = self.pool.submit(function)
+        future.add_done_callback(self.done.put)
+        return future
+
+    def finished(self, timeout):
+        try:
+            return [(future, future) for future in (self.done.get(timeout=timeout),)]
+        except queue.Empty:
+            raise TimeoutError(f"not done after {timeout} s") from None
+
+    def check(self, request, answer):
+        answer.result()

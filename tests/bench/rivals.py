@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from flight import Flight, Function
+from flight import Flight, Function, Threads
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 ENV = {"PATH": PATH, "HOME": "/tmp", "LANG": "C.UTF-8"}
@@ -227,6 +227,10 @@ class Kern:
         if name == "true":
             return Function(lambda: self.check(sandbox.run(["true"]), ""))
         return Function(lambda: self.check(sandbox.run_code("print(1)"), "1\n"))
+
+    def package_at_once(self):
+        sandbox = self.session()
+        return Threads(lambda: self.check(sandbox.run_code("print(1)"), "1\n"))
 
     def cells(self):
         kernel = self.stack.enter_context(self.session().kernel())

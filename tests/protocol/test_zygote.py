@@ -64,13 +64,15 @@ def test_by_demand_and_without_a_cliff(client):
     assert {r["start"]["kind"] for r in results} == {"zygote"}
 
 
-def test_a_burst_waits_for_the_first_zygote(client):
-    """Rather than for a processor to boot on: one call for each of these boots."""
-    session = client.open()
+@pytest.mark.parametrize("start", ["auto", "zygote"])
+def test_a_burst_waits_for_the_first_zygote(client, start):
+    """Rather than for a processor to boot on: one call for each of these boots. Then there is one, whoever has taken what."""
+    session = client.open(start=start)
     results = [f.result() for f in client.send_all([("run/code", {"code": FORKED, "sessionId": session})] * 20)]
     assert [r["exitCode"] for r in results] == [0] * 20
     booted = [r["start"]["kind"] for r in results if r["stdout"] == "False\n"]
     assert len(booted) <= len(os.sched_getaffinity(0)), booted
+    client.wait_for(lambda: len(zygotes(client)) == 1, "a zygote that waits", 30)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
