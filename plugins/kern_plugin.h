@@ -35,6 +35,7 @@ extern "C" {
 #define KERN_CAN_INTERRUPT (1u << 3) /* SIGINT ends a cell and keeps the state */
 #define KERN_CAN_INPUT (1u << 4)     /* asks the client for input */
 #define KERN_CAN_FORK (1u << 5)      /* one that was booted so can fork itself into boxes: KERN_RUN_ZYGOTE */
+#define KERN_CAN_HEAR (1u << 6)      /* its kernel is told of an interrupt as it is of a cell, by a part `signal`; else by SIGINT */
 
 struct kern_language {
 	uint32_t size;		     /* sizeof(struct kern_language) */

@@ -65,7 +65,8 @@ static const char *const boot_env[] = { "NODE_*",      "NODE", "UV_*",	    "SSL_
 static const struct kern_language node = {
 	.size = sizeof(node),
 	/* a cell is taken apart by the parser */
-	.flags = KERN_CAN_RICH | KERN_CAN_ZYGOTE | (KS_NODE_PARSER ? KERN_CAN_KERNEL | KERN_CAN_INTERRUPT | KERN_CAN_INPUT : 0),
+	.flags = KERN_CAN_RICH | KERN_CAN_ZYGOTE |
+		 (KS_NODE_PARSER ? KERN_CAN_KERNEL | KERN_CAN_INTERRUPT | KERN_CAN_HEAR | KERN_CAN_INPUT : 0),
 	.name = "node",
 	.programs = programs,
 	.file_name = "main.js",

@@ -7,10 +7,10 @@
  * The interpreter is told paths, /proc/PID/fd/N, that it can open. Words are lines on 251: "cell NUMBER STDIN STDOUT STDERR CODE NAME" to
  * it, where a stdin of - is none; "ready", "begin NUMBER", "pause NUMBER" and "done NUMBER STATUS [EXIT]" from it, which are of no effect
  * when that cell is over: code can say such words, too, and end its own cell before it ends. Between "begin" and "pause" an interrupt
- * reaches its process group, one; at other times it waits for the next "begin" of the cell. "pause" is answered on 250, by an ack of frame
- * 0 whose offset counts the interrupts since "begin": so it can wait for one that is still on its way, and none hits it when it is not
- * prepared, nor a later cell. Other signals are passed on to the interpreter and to what the cell has started in its process group, not to
- * what earlier ones have left there. It ends as the interpreter has ended.
+ * reaches its process group, one, but for a shell each; at other times it waits for the next "begin" of the cell. "pause" is answered on
+ * 250, by an ack of frame 0 whose offset counts the interrupts since "begin": so it can wait for one that is still on its way, and none
+ * hits it when it is not prepared, nor a later cell. Other signals are passed on to the interpreter and to what the cell has started in its
+ * process group, not to what earlier ones have left there. It ends as the interpreter has ended.
  *
  * --shell: PROGRAM is a POSIX shell. Its words to us are the same; what it is told is its script, which it reads from a pipe as we write
  * it: first ARGS, a file to source, with $__kern; then three lines a cell. It needs no descriptor but 250, no loop that a `break`
@@ -43,7 +43,9 @@ enum { CELL_STDIN = 240, CELL_STDOUT, CELL_STDERR, CELL_CODE, SHELL_SCRIPT, SHEL
 
 static struct {
 	int host, results, to, from, signals; /* to, from: words */
-	const char *dir, *source, *program; /* of a shell, else NULL: where links to its cells lie, its command for one, itself */
+	const char *dir, *program; /* of a shell, else NULL: where links to its cells lie; itself */
+	bool is_bash;
+	char setup_dir[NAME_BYTES]; /* where the file that it sources first lies */
 	pid_t child;
 	int cell_fds[CELL_FDS];
 	char link[LINE_MAX_BYTES];
@@ -51,6 +53,8 @@ static struct {
 	unsigned long long begun_ticks;
 	enum { NO_CELL, SENT, BEGUN, HIT, PAUSED } state;
 	bool interrupted; /* at another time */
+	unsigned long long hit_ticks;
+	size_t again; /* how many times what was new then has had another */
 	uint32_t id;		     /* of what was last said to the host */
 	uint32_t frame_id, child_id; /* of the interpreter's newest frame: as the host, and as the interpreter counts */
 	char line[LINE_MAX_BYTES];
@@ -157,7 +161,35 @@ static void interrupt(void)
 {
 	cells.interrupted = false;
 	cells.state = HIT;
+	cells.hit_ticks = job_now();
+	cells.again = 0;
 	(void)kill(-cells.child, SIGINT);
+}
+
+/* What a shell has just forked still has its trap, and loses the signal when it executes its program; then the shell waits for that. So
+ * what was hardly there gets others, soon and later. */
+static const int again_ms[] = { 20, 100, 400 };
+
+static int until_again(void)
+{
+	return cells.dir && cells.state == HIT && cells.again < sizeof(again_ms) / sizeof(again_ms[0]) ? again_ms[cells.again] : -1;
+}
+
+static void interrupt_again(void)
+{
+	const unsigned long long young = cells.hit_ticks - 5; /* 50 ms */
+
+	cells.again++;
+	job_signal(cells.child, young > cells.begun_ticks ? young : cells.begun_ticks, SIGINT);
+}
+
+/* A shell's cell may need another one, behind the function that the first has ended. */
+static void take_interrupt(void)
+{
+	if (cells.state == BEGUN || (cells.dir && cells.state == HIT))
+		interrupt();
+	else
+		cells.interrupted = cells.state == SENT || cells.state == PAUSED;
 }
 
 static void send_word(const char *line, size_t len)
@@ -201,7 +233,7 @@ static bool must_be_apart(void)
 {
 	int status = 0;
 
-	if (strcmp(cells.source, ".") == 0 || is_plain())
+	if (is_plain())
 		return false;
 	const pid_t pid = fork();
 	if (pid == 0) {
@@ -233,12 +265,18 @@ static size_t shell_lines(const char *name, char *line, size_t size)
 	(void)snprintf(code, sizeof(code), "/proc/%d/fd/%d", getpid(), CELL_CODE);
 	if (symlink(code, cells.link) < 0) /* the name is taken */
 		cells.link[0] = '\0';
+	if (!cells.is_bash)
+		return (size_t)snprintf(line, size,
+					"\\__kern_begin %u '%s'\n"
+					"\\. '%s/cell.sh'\n"
+					"\\__kern_end \"$__kern_status\" %u\n",
+					cells.cell, cells.link[0] ? cells.link : code, cells.setup_dir, cells.cell);
 	const bool apart = must_be_apart();
 	return (size_t)snprintf(line, size,
 				"\\__kern_begin %u\n"
-				"%s\\%s '%s'%s <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n"
+				"%s\\builtin . '%s'%s <\"$__kern\"0 >\"$__kern\"1 2>\"$__kern\"2\n"
 				"\\__kern_end \"$?\" %u\n",
-				cells.cell, apart ? "(" : "", cells.source, cells.link[0] ? cells.link : code, apart ? ")" : "",
+				cells.cell, apart ? "(" : "", cells.link[0] ? cells.link : code, apart ? ")" : "",
 				cells.cell);
 }
 
@@ -304,8 +342,8 @@ static void from_host(void)
 			start_cell(datagram, (size_t)n, fds, fd_bytes / sizeof(int));
 		else if (atoi(number) != SIGINT)
 			job_signal(cells.child, cells.begun_ticks, atoi(number)); /* never to a shell itself */
-		else if (cells.state == BEGUN)
-			interrupt();
+		else
+			take_interrupt();
 	} else if (n == FRAME_HEADER && datagram[5] == FRAME_ACK && get32(datagram + 12) == cells.frame_id) {
 		put32(datagram + 12, cells.child_id);
 		(void)send(cells.results, datagram, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -378,10 +416,8 @@ static void from_signals(void)
 
 	if (read(cells.signals, &info, sizeof(info)) != sizeof(info))
 		return;
-	if (info.ssi_signo == SIGINT && cells.state == BEGUN)
-		interrupt();
-	else if (info.ssi_signo == SIGINT)
-		cells.interrupted = cells.state == SENT || cells.state == PAUSED;
+	if (info.ssi_signo == SIGINT)
+		take_interrupt();
 	else if (info.ssi_signo == SIGCHLD && waitpid(cells.child, &status, WNOHANG) == cells.child)
 		end_as(status);
 	else if (info.ssi_signo != SIGCHLD && cells.state != NO_CELL) {
@@ -441,7 +477,10 @@ static void start(char **argv)
 	catch_signals(&old);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, results) < 0)
 		die("socketpair");
-	cells.source = suffix && strcmp(suffix, ".bash") == 0 ? "builtin ." : "."; /* no function of bash comes before either */
+	cells.is_bash = suffix && strcmp(suffix, ".bash") == 0;
+	const char *slash = cells.dir ? strrchr(setup, '/') : NULL;
+	if (slash)
+		(void)snprintf(cells.setup_dir, sizeof(cells.setup_dir), "%.*s", (int)(slash - setup), setup);
 	if (cells.dir)
 		make_pipes();
 	else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, words) < 0)
@@ -494,8 +533,11 @@ int main(int argc, char **argv)
 		{ cells.results, POLLIN, 0 }, { cells.from, POLLIN, 0 }, { cells.signals, POLLIN, 0 }, { cells.host, POLLIN, 0 }
 	};
 	for (;;) {
-		if (poll(polls, 4, -1) < 0 && errno != EINTR)
+		const int count = poll(polls, 4, until_again());
+		if (count < 0 && errno != EINTR)
 			die("poll");
+		if (count == 0)
+			interrupt_again();
 		/* In this order: what it shows before it is done, and its end before an interrupt that came too late. */
 		if (polls[0].revents && !pass_frame() && (polls[0].revents & POLLHUP))
 			polls[0].fd = -1;

@@ -11,7 +11,7 @@ static int prepare(void *self, const struct kern_run *run, struct kern_host *hos
 static const char *const programs[] = { "sh", NULL };
 static const struct kern_language language = {
 	.size = sizeof(language),
-	.flags = KERN_CAN_RICH | KERN_CAN_KERNEL | KERN_CAN_INTERRUPT,
+	.flags = KERN_CAN_RICH | KERN_CAN_KERNEL | KERN_CAN_INTERRUPT | KERN_CAN_HEAR,
 	.name = "sh",
 	.programs = programs,
 	.file_name = "main.sh",

@@ -208,9 +208,30 @@ int ks_kernel_send(struct ks_call *cell, struct ks_error *err)
 	return 0;
 }
 
-static void signal_host(struct ks_kernel *kernel)
+int ks_kernel_tell(const struct ks_kernel *kernel, const char *key, const char *text, struct ks_error *err)
 {
-	if (kernel->host && kernel->host->box)
+	KS_AUTOBUF struct ks_buf message = { 0 };
+	const struct kern_part parts[] = { { key, text, strlen(text) } };
+
+	ks_frames_write(KS_FRAME_CELL, 0, parts, 1, &message);
+	if (message.failed)
+		return ks_fail(err, KS_E_INTERNAL, "out of memory");
+	if (ks_send(kernel->host->channel.fd, message.data, message.len, NULL, 0, MSG_DONTWAIT) == 0)
+		return 0;
+	return errno == EAGAIN ? ks_fail(err, KS_E_OVERLOADED, "%s does not listen now", kernel->id) : ks_kernel_fail_dead(kernel, err);
+}
+
+/* Over the channel where that is heard: a signal could come before the cell that it is for, or behind its end. */
+static void interrupt_host(struct ks_kernel *kernel)
+{
+	char number[16];
+	struct ks_error err;
+
+	if (!kernel->host || !kernel->host->box)
+		return;
+	(void)snprintf(number, sizeof(number), "%d", SIGINT);
+	if (!kernel->host->language || !(kernel->host->language->api.flags & KERN_CAN_HEAR) ||
+	    ks_kernel_tell(kernel, "signal", number, &err) < 0)
 		(void)ks_box_signal(kernel->host->box, SIGINT);
 }
 
@@ -224,7 +245,7 @@ static void on_insist(uv_timer_t *timer)
 			ks_call_cancel(kernel->host);
 		return;
 	}
-	signal_host(kernel);
+	interrupt_host(kernel);
 	(void)uv_timer_start(timer, on_insist, KS_KERNEL_INSIST_MS, 0);
 }
 
@@ -265,7 +286,7 @@ bool ks_kernel_interrupt(struct ks_kernel *kernel, const char *run_id)
 
 	if (!cell || cell->state != KS_CALL_RUNNING || (run_id && strcmp(cell->id, run_id) != 0))
 		return false;
-	signal_host(kernel);
+	interrupt_host(kernel);
 	return true;
 }
 

@@ -87,6 +87,8 @@ bool ks_kernel_interrupt(struct ks_kernel *kernel, const char *run_id);
 /* NULL with err at /kernelId, at /shellId. */
 struct ks_kernel *ks_kernel_find(struct ks_core *core, const char *id, struct ks_error *err);
 struct ks_kernel *ks_shell_find(struct ks_core *core, const char *id, struct ks_error *err);
+/* A word for the program that leads the box: one part. */
+int ks_kernel_tell(const struct ks_kernel *kernel, const char *key, const char *text, struct ks_error *err);
 /* Of shells; what they refuse is at the field that says so. */
 int ks_shell_write(struct ks_kernel *shell, const void *data, size_t len, struct ks_error *err);
 int ks_shell_resize(struct ks_kernel *shell, int64_t rows, int64_t cols, struct ks_error *err);

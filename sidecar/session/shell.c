@@ -127,20 +127,6 @@ static int check(const struct ks_kernel *shell, bool pty, struct ks_error *err)
 	return 0;
 }
 
-/* A word for the program that leads the box. */
-static int tell(const struct ks_kernel *shell, const char *key, const char *text, struct ks_error *err)
-{
-	KS_AUTOBUF struct ks_buf message = { 0 };
-	const struct kern_part parts[] = { { key, text, strlen(text) } };
-
-	ks_frames_write(KS_FRAME_CELL, 0, parts, 1, &message);
-	if (message.failed)
-		return ks_fail(err, KS_E_INTERNAL, "out of memory");
-	if (ks_send(shell->host->channel.fd, message.data, message.len, NULL, 0, MSG_DONTWAIT) == 0)
-		return 0;
-	return errno == EAGAIN ? ks_fail(err, KS_E_OVERLOADED, "shell %s does not listen now", shell->id) : ks_kernel_fail_dead(shell, err);
-}
-
 int ks_shell_write(struct ks_kernel *shell, const void *data, size_t len, struct ks_error *err)
 {
 	return check(shell, true, err) < 0 ? -1 : ks_call_stdin(shell->host, data, len, false, err);
@@ -151,7 +137,7 @@ int ks_shell_resize(struct ks_kernel *shell, int64_t rows, int64_t cols, struct 
 	char size[48];
 
 	(void)snprintf(size, sizeof(size), "%lld %lld", (long long)rows, (long long)cols);
-	return check(shell, true, err) < 0 ? -1 : tell(shell, "size", size, err);
+	return check(shell, true, err) < 0 ? -1 : ks_kernel_tell(shell, "size", size, err);
 }
 
 int ks_shell_signal(struct ks_kernel *shell, int signal_number, struct ks_error *err)
@@ -159,7 +145,7 @@ int ks_shell_signal(struct ks_kernel *shell, int signal_number, struct ks_error 
 	char number[16];
 
 	(void)snprintf(number, sizeof(number), "%d", signal_number);
-	return check(shell, false, err) < 0 ? -1 : tell(shell, "signal", number, err);
+	return check(shell, false, err) < 0 ? -1 : ks_kernel_tell(shell, "signal", number, err);
 }
 
 size_t ks_kernels_count(const struct ks_core *core, const struct ks_session *session, bool shells)

@@ -200,6 +200,22 @@ def test_interrupts(kernel):
     assert (future.result()["fault"]["type"], future.result()["cellStatus"]) == ("cancelled", "interrupted")
 
 
+@pytest.mark.parametrize("language", ["bash", "sh"])
+def test_an_interrupt_at_the_beginning_is_not_lost(client, language):
+    """Nor does it end the shell, whatever it is at: before the cell, between a fork and its exec, behind the cell."""
+    kernel = Kernel(client, language=language)
+    late = 0
+    for n in range(40):
+        future = kernel.start("sleep 60" if n % 2 else ":", timeoutMs=5000)
+        while not client.call("kernel/interrupt", {"kernelId": kernel.id})["running"] and n % 2:
+            pass
+        result = future.result()
+        assert result["cellStatus"] == "interrupted" or (result["cellStatus"], n % 2) == ("ok", 0), result
+        late += "fault" in result
+    assert late <= 2  # a machine that is too busy to execute a program within half a second
+    ok(kernel.run("echo kept"), "kept\n")
+
+
 DEAF = ("trap '' INT; while :; do :; done", "(trap '' INT; sleep 60; :)", "kill -STOP $$", "set -n\n:")
 
 
