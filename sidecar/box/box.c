@@ -629,6 +629,16 @@ bool ks_box_lives(struct ks_box *box)
 	return box->main_pidfd >= 0 && !box->reported && read_process(box, &ignored, &main) && !(main.flags & PF_EXITING);
 }
 
+bool ks_group_is_quiet(struct ks_group *group)
+{
+	for (struct ks_list *n = group->engine->boxes.next; n != &group->engine->boxes; n = n->next) {
+		const struct ks_box *box = KS_ENTRY(n, struct ks_box, node);
+		if (box->group == group->number && !box->ops)
+			return false;
+	}
+	return true;
+}
+
 void ks_box_usage(struct ks_box *box, struct ks_box_end *ret)
 {
 	struct process main;

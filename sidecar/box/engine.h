@@ -52,3 +52,5 @@ struct ks_group *ks_group_open(struct ks_engine *engine, const struct ks_plan *p
 void ks_group_send_memory(struct ks_group *group, int sock);
 /* Kills what runs in it; `ended` follows. */
 void ks_group_close(struct ks_group *group);
+/* Is each of its boxes still somebody's? Else processes of one that was released may be there. */
+bool ks_group_is_quiet(struct ks_group *group);

@@ -1,5 +1,8 @@
 #include "session/anonymous.h"
 
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "proto/tables.h"
@@ -7,6 +10,44 @@
 #include "session/spares.h"
 
 #define FAILURES_MAX 3
+
+/* ---- is it as new? ---- */
+
+/* A name that comes or goes, a mode, an owner, an attribute: each gives a directory another ctime, which nobody can set. */
+static bool read_times(const struct ks_session *session, struct ks_tree_entry *ret)
+{
+	struct stat st;
+
+	if (fstat(session->workspace_fd, &st) < 0)
+		return false;
+	ks_tree_set_times(ret, &st);
+	return true;
+}
+
+static bool is_trusted(const struct ks_session *session)
+{
+	struct statfs fs;
+
+	return session->workspace_private && !session->workspace_memory && fstatfs(session->workspace_fd, &fs) == 0 &&
+	       ks_tree_trusts((long)fs.f_type);
+}
+
+static bool is_fresh(const struct ks_session *session)
+{
+	const struct ks_tree_entry *fresh = &session->anonymous.fresh;
+	struct ks_tree_entry now;
+
+	return read_times(session, &now) && now.ino == fresh->ino && now.mtime_ns == fresh->mtime_ns && now.ctime_ns == fresh->ctime_ns;
+}
+
+/* ---- opening ---- */
+
+static void wait_for_call(struct ks_session *session)
+{
+	session->anonymous.waits = true;
+	ks_list_append(&session->core->anonymous.sessions, &session->anonymous.node);
+	session->core->anonymous.count++;
+}
 
 static void on_opened(void *arg, struct ks_session *session, const struct ks_error *err)
 {
@@ -33,9 +74,7 @@ static int open_one(struct ks_core *core)
 	ks_params_free(&ks_session_params, &params);
 	if (rc < 0)
 		return -1;
-	session->anonymous = true;
-	ks_list_append(&core->anonymous.sessions, &session->anonymous_node);
-	core->anonymous.count++;
+	wait_for_call(session);
 	return 0;
 }
 
@@ -50,34 +89,73 @@ bool ks_anonymous_refill(struct ks_core *core)
 
 void ks_anonymous_forget(struct ks_session *session)
 {
-	if (!session->anonymous)
+	if (!KS_TAKE(session->anonymous.waits, false))
 		return;
-	session->anonymous = false;
-	ks_list_remove(&session->anonymous_node);
+	ks_list_remove(&session->anonymous.node);
 	session->core->anonymous.count--;
+}
+
+/* ---- a call ---- */
+
+/* Of those that have served the last that came: it is still in the caches. One that a call has left something in is closed. */
+static struct ks_session *find_served(struct ks_core *core)
+{
+	for (struct ks_list *n = core->anonymous.sessions.prev, *before; n != &core->anonymous.sessions; n = before) {
+		struct ks_session *session = KS_ENTRY(n, struct ks_session, anonymous.node);
+		before = n->prev;
+		if (session->state != KS_SESSION_OPEN || !session->anonymous.served || !ks_group_is_quiet(session->group))
+			continue;
+		if (is_fresh(session))
+			return session;
+		ks_session_close(session, NULL, NULL);
+	}
+	return NULL;
+}
+
+/* Of the others the oldest, which can be told from one that a call has used. */
+static struct ks_session *find_new(struct ks_core *core)
+{
+	for (struct ks_list *n = core->anonymous.sessions.next; n != &core->anonymous.sessions; n = n->next) {
+		struct ks_session *session = KS_ENTRY(n, struct ks_session, anonymous.node);
+		if (session->state == KS_SESSION_OPEN && !session->anonymous.served)
+			return session;
+	}
+	return NULL;
 }
 
 struct ks_session *ks_anonymous_take(struct ks_call *call)
 {
 	struct ks_core *core = call->core;
-	struct ks_session *found = NULL;
 
 	if (call->params->has_session || core->one_call)
 		return NULL;
 	core->anonymous.used_us = ks_now_us();
 	core->anonymous.language = call->language;
-	for (struct ks_list *n = core->anonymous.sessions.next; n != &core->anonymous.sessions && !found; n = n->next) {
-		struct ks_session *session = KS_ENTRY(n, struct ks_session, anonymous_node);
-		if (session->state == KS_SESSION_OPEN)
-			found = session;
-	}
+	struct ks_session *found = find_served(core);
+	found = found ? found : find_new(core);
 	if (found) {
 		ks_anonymous_forget(found);
+		/* a change of a directory that is new might not change its times */
+		found->anonymous.returns = found->anonymous.served || (is_trusted(found) && read_times(found, &found->anonymous.fresh) &&
+								       !ks_tree_young(found->anonymous.fresh.ctime_ns));
 	} else if (core->anonymous.target < KS_ANONYMOUS_MAX) {
 		core->anonymous.target = core->anonymous.target ? 2 * core->anonymous.target : 1;
 	}
 	ks_spares_soon(core);
 	return found;
+}
+
+bool ks_anonymous_return(struct ks_session *session)
+{
+	struct ks_core *core = session->core;
+
+	if (!session->anonymous.returns || session->state != KS_SESSION_OPEN || core->closing ||
+	    core->anonymous.count >= KS_ANONYMOUS_MAX)
+		return false;
+	session->anonymous.served = true;
+	wait_for_call(session);
+	ks_spares_expect(session, core->anonymous.language);
+	return true;
 }
 
 void ks_anonymous_idle(struct ks_core *core, int64_t now_us)
@@ -87,5 +165,5 @@ void ks_anonymous_idle(struct ks_core *core, int64_t now_us)
 	core->anonymous.target = 0;
 	core->anonymous.failures = 0;
 	while (!ks_list_empty(&core->anonymous.sessions))
-		ks_session_close(KS_ENTRY(core->anonymous.sessions.next, struct ks_session, anonymous_node), NULL, NULL);
+		ks_session_close(KS_ENTRY(core->anonymous.sessions.next, struct ks_session, anonymous.node), NULL, NULL);
 }

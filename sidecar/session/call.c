@@ -141,7 +141,7 @@ void ks_call_leave(struct ks_call *call)
 	call->session = NULL;
 	if (session) {
 		session->call_count--;
-		if (call->throwaway) {
+		if (call->throwaway && !ks_anonymous_return(session)) {
 			ks_session_close(session, NULL, NULL);
 		} else {
 			ks_gate_turn(session);
@@ -160,6 +160,8 @@ void ks_call_fail(struct ks_call *call, const struct ks_error *err)
 		return;
 	if (err->reason == KS_E_START_FAILED || err->reason == KS_E_HOST_UNSUPPORTED)
 		core->counters.starts_failed++;
+	if (call->session)
+		call->session->anonymous.returns = false; /* who knows what is wrong with it */
 	ks_call_leave(call);
 	ops->failed(arg, err);
 	ks_call_let_go(call);

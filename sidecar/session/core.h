@@ -54,7 +54,7 @@ struct ks_core {
 	uv_timer_t spare_timer; /* spares.h */
 	unsigned spare_count, parked_count; /* these with an interpreter among those */
 	struct {
-		struct ks_list sessions; /* struct ks_session, by their anonymous_node */
+		struct ks_list sessions; /* struct ks_session, by their anonymous.node */
 		unsigned count, target, failures;
 		const struct ks_language *language; /* of the last call without a session; NULL: it had none */
 		int64_t used_us;

@@ -426,7 +426,7 @@ int ks_session_open(struct ks_core *core, const struct ks_session_params *params
 	ks_list_init(&session->interpreters);
 	ks_list_init(&session->calls);
 	ks_spares_init(session);
-	ks_list_init(&session->anonymous_node);
+	ks_list_init(&session->anonymous.node);
 	ks_list_init(&session->groups);
 	ks_files_init(&session->files);
 	ks_looks_init(&session->looks, core);

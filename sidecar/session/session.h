@@ -8,6 +8,7 @@
 #include "session/gate.h"
 #include "session/looks.h"
 #include "session/note.h"
+#include "workspace/tree.h"
 
 enum ks_session_state { KS_SESSION_OPENING, KS_SESSION_OPEN, KS_SESSION_CLOSING };
 
@@ -93,8 +94,13 @@ struct ks_session {
 	int64_t prewarm;
 	struct ks_strings preload; /* modules of python */
 	struct ks_list spares; /* spares.h */
-	bool anonymous; /* anonymous.h: no call has it yet */
-	struct ks_list anonymous_node;
+	struct { /* anonymous.h */
+		struct ks_list node;
+		bool waits; /* for a call */
+		bool returns; /* the call that has it may leave it to another */
+		bool served; /* a call has had it */
+		struct ks_tree_entry fresh; /* times of its empty workspace */
+	} anonymous;
 	struct ks_pairs env;
 	struct ks_deps deps;
 	const struct ks_deps_stage *stage; /* of the setup that makes its box: such a box has it, and the network on */

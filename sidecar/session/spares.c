@@ -363,7 +363,7 @@ static bool has_room(const struct pool *pool)
 {
 	const struct ks_session *session = pool->session;
 
-	if (session->throwaway && !session->anonymous)
+	if (session->throwaway && !session->anonymous.waits)
 		return false; /* it has had its call */
 	return session->state == KS_SESSION_OPEN && ks_list_empty(&session->gate.asked) && pool->failures < FAILURES_MAX &&
 	       session->core->spare_count < KS_SPARES_TOTAL && (!pool->language || session->core->parked_count < KS_PARKED_TOTAL) &&

@@ -35,8 +35,8 @@ struct ks_zygote {
 bool ks_zygote_possible(const struct ks_session *session, const struct ks_language *language)
 {
 	/* A session for one call has no use for it; capabilities and a profile of AppArmor come with an exec. */
-	return (language->api.flags & KERN_CAN_FORK) && !session->throwaway && session->keep_caps == 0 && !session->apparmor &&
-	       !session->untrusted;
+	return (language->api.flags & KERN_CAN_FORK) && (!session->throwaway || session->anonymous.served) && session->keep_caps == 0 &&
+	       !session->apparmor && !session->untrusted;
 }
 
 bool ks_zygote_is_ready(const struct ks_zygote *zygote)
