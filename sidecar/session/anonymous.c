@@ -153,6 +153,7 @@ bool ks_anonymous_return(struct ks_session *session)
 	    core->anonymous.count >= KS_ANONYMOUS_MAX)
 		return false;
 	session->anonymous.served = true;
+	core->anonymous.used_us = ks_now_us();
 	wait_for_call(session);
 	ks_spares_expect(session, core->anonymous.language);
 	return true;
@@ -160,7 +161,7 @@ bool ks_anonymous_return(struct ks_session *session)
 
 void ks_anonymous_idle(struct ks_core *core, int64_t now_us)
 {
-	if (core->anonymous.target == 0 || now_us - core->anonymous.used_us <= KS_ANONYMOUS_IDLE_MS * 1000LL)
+	if ((core->anonymous.target == 0 && core->anonymous.count == 0) || now_us - core->anonymous.used_us <= KS_ANONYMOUS_IDLE_MS * 1000LL)
 		return;
 	core->anonymous.target = 0;
 	core->anonymous.failures = 0;
