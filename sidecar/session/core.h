@@ -53,6 +53,7 @@ struct ks_core {
 	const char *worker_program;
 	uv_timer_t spare_timer; /* spares.h */
 	unsigned spare_count, parked_count; /* these with an interpreter among those */
+	bool spares_low; /* half of those of a pool have been taken since they were made */
 	struct {
 		struct ks_list sessions; /* struct ks_session, by their anonymous.node */
 		unsigned count, target, failures;

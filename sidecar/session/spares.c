@@ -401,6 +401,7 @@ static void on_refill(uv_timer_t *timer)
 	struct ks_core *core = timer->data;
 	int left = KS_SPARES_BURST;
 
+	core->spares_low = false;
 	if (ks_anonymous_refill(core))
 		ks_spares_soon(core);
 	for (struct ks_list *s = core->sessions.next; s != &core->sessions; s = s->next) {
@@ -424,7 +425,7 @@ void ks_spares_soon(struct ks_core *core)
 
 void ks_spares_now(struct ks_core *core)
 {
-	if (uv_is_active((uv_handle_t *)&core->spare_timer))
+	if (core->spares_low && uv_is_active((uv_handle_t *)&core->spare_timer))
 		(void)uv_timer_start(&core->spare_timer, on_refill, 0, 0);
 }
 
@@ -432,6 +433,7 @@ static void missed(struct pool *pool)
 {
 	unsigned more = pool->target ? 2 * pool->target : 1;
 
+	pool->session->core->spares_low = true;
 	pool->target = more < ceiling_of(pool) ? more : ceiling_of(pool);
 }
 
@@ -512,6 +514,7 @@ static void note_count(struct pool *pool)
 {
 	if (pool->count < pool->fewest)
 		pool->fewest = pool->count;
+	pool->session->core->spares_low |= 2 * pool->count <= pool->target;
 }
 
 enum ks_spare_answer ks_spares_take(struct ks_call *call)

@@ -9,7 +9,7 @@
 #include "base/list.h"
 #include "box/box.h"
 
-#define KS_SPARES_MAX 8	       /* without interpreter that demand alone makes of a session; `prewarm` may be more */
+#define KS_SPARES_MAX 16	       /* without interpreter that demand alone makes of a session; `prewarm` may be more */
 #define KS_PARKED_MAX 2	       /* with the interpreter of one language: each costs its memory */
 #define KS_PARKED_FLOOR 8      /* of a `prewarm`, for each language that is used */
 #define KS_SPARES_TOTAL 256    /* of one sidecar */
@@ -17,7 +17,7 @@
 /* Boxes of a sidecar that are not gone yet, whosever: then none is made ahead, so that dying ones cannot pile up. */
 #define KS_SPARES_BACKLOG 512
 #define KS_SPARES_IDLE_MS 30000 /* without a call: what is above `prewarm` goes */
-#define KS_SPARES_DELAY_MS 10  /* between a claim and its replacement, unless a call ends before: it has the machine for itself */
+#define KS_SPARES_DELAY_MS 10  /* between a claim and its replacement, so that the call has the machine for itself */
 #define KS_SPARES_PAUSE_MS 2   /* between two such times when more is missing */
 #define KS_PRELOAD_LIMIT_MS 60000 /* from the boot of an interpreter until its modules are there */
 #define KS_SPARES_BURST 2      /* made at one time */
@@ -50,7 +50,7 @@ void ks_spares_preload(struct ks_session *session);
 void ks_spares_expect(struct ks_session *session, const struct ks_language *language);
 /* Some milliseconds from now: what is missing anywhere. */
 void ks_spares_soon(struct ks_core *core);
-/* A call has been answered: what was to be made soon need not wait any more. */
+/* A call has been answered: where half are gone what was to be made soon need not wait any more. */
 void ks_spares_now(struct ks_core *core);
 /* What they were made of is about to change. Calls that wait for one go on without. */
 void ks_spares_drop(struct ks_session *session);
