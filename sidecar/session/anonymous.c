@@ -161,7 +161,9 @@ bool ks_anonymous_return(struct ks_session *session)
 
 void ks_anonymous_idle(struct ks_core *core, int64_t now_us)
 {
-	if ((core->anonymous.target == 0 && core->anonymous.count == 0) || now_us - core->anonymous.used_us <= KS_ANONYMOUS_IDLE_MS * 1000LL)
+	const bool none = core->anonymous.target == 0 && core->anonymous.count == 0;
+
+	if (none || now_us - core->anonymous.used_us <= KS_ANONYMOUS_IDLE_MS * 1000LL)
 		return;
 	core->anonymous.target = 0;
 	core->anonymous.failures = 0;
