@@ -106,15 +106,20 @@ static void become_ready(struct ks_spare *spare)
 
 /* ---- what forks them ---- */
 
+/* One by one from the beginning: what becomes of one may take others away. */
+static struct ks_spare *held_one(struct pool *pool)
+{
+	for (struct ks_list *n = pool->spares.next; n != &pool->spares; n = n->next)
+		if (KS_ENTRY(n, struct ks_spare, node)->held)
+			return KS_ENTRY(n, struct ks_spare, node);
+	return NULL;
+}
+
 /* They have waited for it. Calls go on without. */
 static void give_up_held(struct pool *pool)
 {
-	for (struct ks_list *n = pool->spares.next, *next; n != &pool->spares; n = next) {
-		struct ks_spare *spare = KS_ENTRY(n, struct ks_spare, node);
-		next = n->next;
-		if (spare->held)
-			give_up(spare);
-	}
+	for (struct ks_spare *spare; (spare = held_one(pool));)
+		give_up(spare);
 }
 
 static void drop_zygote(struct pool *pool)
@@ -270,12 +275,8 @@ static void on_zygote_ready(void *arg)
 	struct pool *pool = arg;
 
 	pool->cold = 0;
-	for (struct ks_list *n = pool->spares.next, *next; n != &pool->spares; n = next) {
-		struct ks_spare *spare = KS_ENTRY(n, struct ks_spare, node);
-		next = n->next;
-		if (spare->held)
-			get_interpreter(spare);
-	}
+	for (struct ks_spare *spare; pool->zygote && ks_zygote_is_ready(pool->zygote) && (spare = held_one(pool));)
+		get_interpreter(spare);
 	ks_spares_soon(pool->session->core);
 	if (pool->session->state == KS_SESSION_OPENING && !make(pool))
 		preload_failed(pool->session, "no box can be made for its interpreter");
