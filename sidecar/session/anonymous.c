@@ -13,31 +13,26 @@
 
 /* ---- is it as new? ---- */
 
-/* A name that comes or goes, a mode, an owner, an attribute: each gives a directory another ctime, which nobody can set. */
-static bool read_times(const struct ks_session *session, struct ks_tree_entry *ret)
+/* A name that comes or goes, a mode, an owner, an attribute: each gives a directory another ctime, which nobody can set. False: a change
+ * might not show, as the file system is a server's, or the directory so new that it could have the same times. */
+static bool remember(struct ks_session *session)
 {
+	struct ks_tree_entry *fresh = &session->anonymous.fresh;
+	struct statfs fs;
 	struct stat st;
 
-	if (fstat(session->workspace_fd, &st) < 0)
+	if (!session->workspace_private || session->workspace_memory || fstat(session->workspace_fd, &st) < 0 ||
+	    fstatfs(session->workspace_fd, &fs) < 0)
 		return false;
-	ks_tree_set_times(ret, &st);
-	return true;
-}
-
-static bool is_trusted(const struct ks_session *session)
-{
-	struct statfs fs;
-
-	return session->workspace_private && !session->workspace_memory && fstatfs(session->workspace_fd, &fs) == 0 &&
-	       ks_tree_trusts((long)fs.f_type);
+	ks_tree_set_times(fresh, &st);
+	return ks_tree_trusts((long)fs.f_type) && !ks_tree_young(fresh->ctime_ns);
 }
 
 static bool is_fresh(const struct ks_session *session)
 {
-	const struct ks_tree_entry *fresh = &session->anonymous.fresh;
-	struct ks_tree_entry now;
+	struct stat st;
 
-	return read_times(session, &now) && now.ino == fresh->ino && now.mtime_ns == fresh->mtime_ns && now.ctime_ns == fresh->ctime_ns;
+	return fstat(session->workspace_fd, &st) == 0 && ks_tree_same_times(&session->anonymous.fresh, &st);
 }
 
 /* ---- opening ---- */
@@ -135,9 +130,7 @@ struct ks_session *ks_anonymous_take(struct ks_call *call)
 	found = found ? found : find_new(core);
 	if (found) {
 		ks_anonymous_forget(found);
-		/* a change of a directory that is new might not change its times */
-		found->anonymous.returns = found->anonymous.served || (is_trusted(found) && read_times(found, &found->anonymous.fresh) &&
-								       !ks_tree_young(found->anonymous.fresh.ctime_ns));
+		found->anonymous.returns = found->anonymous.served || remember(found);
 	} else if (core->anonymous.target < KS_ANONYMOUS_MAX) {
 		core->anonymous.target = core->anonymous.target ? 2 * core->anonymous.target : 1;
 	}

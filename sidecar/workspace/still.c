@@ -65,7 +65,7 @@ bool ks_tree_is_steady(const struct ks_tree *tree)
 	return tree->steady;
 }
 
-static bool same_times(const struct ks_tree_entry *entry, const struct stat *st)
+bool ks_tree_same_times(const struct ks_tree_entry *entry, const struct stat *st)
 {
 	struct ks_tree_entry now;
 
@@ -80,7 +80,7 @@ static bool same_file(const struct ks_tree *tree, uint32_t i, int dir_fd, bool b
 
 	if (fstatat(dir_fd, ks_tree_name(tree, i), &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
 		return false;
-	if (!same_times(entry, &st) || entry->size != st.st_size ||
+	if (!ks_tree_same_times(entry, &st) || entry->size != st.st_size ||
 	    !(entry->type == KS_TREE_LINK ? S_ISLNK(st.st_mode) : S_ISREG(st.st_mode)))
 		return false;
 	return !before || !ks_tree_hashable(entry) || (!tree->in_memory && !ks_tree_young(entry->ctime_ns)); /* else a walk hashes it */
@@ -101,7 +101,7 @@ static bool same_dir(const struct ks_tree *tree, uint32_t dir, int root_fd, bool
 	const int fd = dir == 0 ? root_fd : opened;
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !same_times(&tree->entries[dir], &st))
+	if (fd < 0 || fstat(fd, &st) < 0 || !ks_tree_same_times(&tree->entries[dir], &st))
 		return false;
 	for (uint32_t i = 1; i < tree->count; i++)
 		if (tree->entries[i].dir == dir && tree->entries[i].type != KS_TREE_DIR && !same_file(tree, i, fd, before))

@@ -45,6 +45,7 @@ static inline const char *ks_tree_name(const struct ks_tree *tree, uint32_t entr
 char *ks_tree_path(const struct ks_tree *tree, uint32_t entry, size_t max, size_t *ret_len);
 
 void ks_tree_set_times(struct ks_tree_entry *entry, const struct stat *st); /* and the inode */
+bool ks_tree_same_times(const struct ks_tree_entry *entry, const struct stat *st);
 bool ks_tree_young(int64_t ctime_ns); /* another change may still get the ctime that was just read */
 bool ks_tree_hashable(const struct ks_tree_entry *entry);
 /* A file system, by its statfs(2) number, whose directories get a new ctime with each name that comes or goes. */
