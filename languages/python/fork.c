@@ -17,6 +17,7 @@
 #include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -48,6 +49,7 @@ static struct {
 	int slots[KS_JOIN_SLOTS]; /* -1: the box has none */
 	struct offer offer;
 	int listener;
+	PyOS_sighandler_t at_child; /* what a child that ends did before serve() */
 } work;
 
 /* How many bytes; descriptors that came beside them. 0 when the other end is gone. */
@@ -146,13 +148,14 @@ static void close_work(void)
 	(void)close(work.sock);
 }
 
-static void settle(void)
+/* father: as the box numbers it. It must be gone before anything of the call runs: its number is the box's until then. */
+static void settle(pid_t father)
 {
 	(void)setsid();
 	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* entering a user namespace took it: /proc/self would be root's */
 	for (int i = 0; i < 4; i++)
 		must(dup2(work.slots[KS_JOIN_STDIN + i], i), "stdio");
-	while (getppid() != 1) /* its father is about to end */
+	while (kill(father, 0) == 0 || errno != ESRCH)
 		(void)syscall(SYS_sched_yield);
 	answer(0, "", work.listener);
 	(void)close(work.listener);
@@ -162,13 +165,16 @@ static void settle(void)
 /* In the new process only. It must not be a function that returns before the vfork's child has ended: that runs on our stack. */
 static void become(void)
 {
+	pid_t self = getpid();
+
+	(void)PyOS_setsig(SIGCHLD, work.at_child);
 	enter();
 	lock_down();
 	pid_t pid = fork(); /* libc's: its locks, and what libraries have to do at a fork */
 	must(pid, "fork");
 	if (pid > 0)
 		_exit(0);
-	settle();
+	settle(self);
 }
 
 /* ---- the zygote ---- */
@@ -198,7 +204,7 @@ static int fork_once(void)
 	if (pid < 0)
 		answer(errno, "vfork", -1);
 	else
-		(void)waitpid(pid, NULL, 0);
+		(void)waitpid(pid, NULL, 0); /* ECHILD as soon as it is gone */
 	PyOS_AfterFork_Parent();
 	return 0;
 }
@@ -211,6 +217,8 @@ static PyObject *serve(PyObject *self, PyObject *args)
 	(void)self;
 	if (!PyArg_ParseTuple(args, "i", &channel))
 		return NULL;
+	/* children that end are gone at once (signal(7)), not when this process gets to wait for them */
+	work.at_child = PyOS_setsig(SIGCHLD, SIG_IGN);
 	while (!forked) {
 		if (receive(channel, frame, sizeof(frame), fds, &count) < FRAME_HEADER)
 			_exit(0); /* nobody wants it any more */

@@ -93,7 +93,7 @@ def test_nothing_is_shared_and_each_serves_once(client, way):
     session = client.open(start=way, prewarm=3)
     mark = "import os\nopen('/tmp/mark', 'x').close(); open('/dev/shm/mark', 'x').close(); open(os.environ['HOME'] + '/mark', 'x').close()\n"
     code = mark + "print(os.readlink('/proc/self/ns/pid'), os.readlink('/proc/self/ns/net'), os.readlink('/proc/self/ns/ipc'), len([p for p in os.listdir('/proc') if p.isdigit()]))"
-    futures = client.send_all([("run/code", {"code": code, "sessionId": session})] * 8)
+    futures = client.send_all([("run/code", {"code": code, "sessionId": session})] * 60)
     lines = [future.result()["stdout"] for future in futures] + [client.code(code, sessionId=session)["stdout"] for _ in range(8)]
     # a number of a namespace that has gone is given to another one: few may be enough for all
     assert len({line.split()[0] for line in lines}) > 2 and all(line.split()[3] == "2" for line in lines), lines
