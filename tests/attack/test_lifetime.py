@@ -286,17 +286,19 @@ if os.fork() == 0:
 @attack("D60", "C42")
 def test_many_sessions_come_and_go(client):
     """Descriptors and processes of the sidecar are what they were, and no directory is left."""
-    client.run("true")
-    for _ in range(3):
-        client.call("session/close", {"sessionId": client.open()})
+
+    def come_and_go(rounds):
+        for _ in range(rounds):
+            session = client.open()
+            client.run("true", sessionId=session)
+            client.call("session/close", {"sessionId": session})
+
+    come_and_go(5)
     fds, processes = leftovers.fd_count(client.pid), len(leftovers.descendants(client.pid))
-    for _ in range(ROUNDS):
-        session = client.open()
-        client.run("true", sessionId=session)
-        client.call("session/close", {"sessionId": session})
+    come_and_go(ROUNDS)
     deadline = time.monotonic() + 5
     while len(leftovers.descendants(client.pid)) > processes and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(leftovers.descendants(client.pid)) <= processes
-    assert leftovers.fd_count(client.pid) <= fds + 16  # pooled cgroup leaves
+    assert leftovers.fd_count(client.pid) <= fds + 48  # three pooled cgroup leaves, not one for each
     assert MARK not in "".join(os.listdir("/tmp"))
