@@ -94,6 +94,7 @@ test('texts: base64 of every remainder, terminals, lines that were written over'
   equal({ text.decode64(''), text.decode64('YQ=='), text.decode64('YWI='), text.decode64('YWJj'), text.decode64('AP8Q\ngA==') }, { '', 'a', 'ab', 'abc', '\0\255\16\128' })
   equal(text.lines('10%\r50%\r100%\nred: \27[1;31mx\27[0m\27]0;title\7\r\nend'), { '100%', 'red: x', 'end' })
   equal(text.lines('\n\na\n'), { '', '', 'a' })
+  equal({ text.lines(''), text.lines('\n'), text.lines('a'), text.lines('a\n\n') }, { {}, { '' }, { 'a' }, { 'a', '' } })
 end)
 
 test('a cell, a line and a selection in one kernel; the last value is shown', function()
