@@ -220,3 +220,18 @@ def finish(client):
 def client(sidecar):
     """One initialised sidecar."""
     return sidecar()
+
+
+@pytest.fixture
+def libraries(client):
+    """libraries(name) -> session with one of tests/packages-python.sh; skips when it is not there for the python3 of the box."""
+
+    def start(name, **params):
+        version = client.run("/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])")["stdout"].strip()
+        directory = os.path.join(TOP, "build", "python-packages", version)
+        if not os.path.isdir(os.path.join(directory, name)):
+            pytest.skip(f"no {name} in {directory}: tests/packages-python.sh")
+        mounts = [{"source": directory, "target": "/packages", "mode": "ro"}]
+        return client.open(**{"mounts": mounts, "env": {"PYTHONPATH": "/packages"}, "timeoutMs": 120000, **params})
+
+    return start

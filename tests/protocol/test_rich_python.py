@@ -12,8 +12,6 @@ from test_images import JPEG
 
 pytestmark = pytest.mark.any_user
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
 
 def kinds(result):
     return [(r["kind"], r["data"].get("text/plain")) for r in result["results"]]
@@ -223,22 +221,6 @@ def test_lines_as_the_interpreter_counts_them(kernel):
 
 
 # ---- libraries, from tests/packages-python.sh
-
-
-@pytest.fixture
-def libraries(client):
-    """libraries(name) -> session with it; skips when it is not there for the python3 of the box."""
-
-    def start(name, **params):
-        version = client.run("/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])")["stdout"].strip()
-        directory = os.path.join(TOP, "build", "python-packages", version)
-        if not os.path.isdir(os.path.join(directory, name)):
-            pytest.skip(f"no {name} in {directory}: tests/packages-python.sh")
-        return client.open(mounts=[{"source": directory, "target": "/packages", "mode": "ro"}], env={"PYTHONPATH": "/packages"},
-                           timeoutMs=120000, **params)
-
-    return start
-
 
 FIGURE = "import matplotlib.pyplot as plt\nprint('a')\nplt.plot([1, 2])\nplt.show()\nprint('b')\nplt.plot([1])\n1;"
 

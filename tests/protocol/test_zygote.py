@@ -103,6 +103,22 @@ def test_random_numbers_differ(client):
     assert len({client.code("print(hash('a'))", sessionId=session)["stdout"] for _ in range(3)}) == 1
 
 
+@pytest.mark.parametrize("preload", ["numpy.random", "other"])
+def test_random_numbers_of_numpy_differ(client, libraries, make_dir, preload):
+    """With the generator that numpy comes with and with one that a preloaded module has chosen; and they are even."""
+    deps = os.path.join(make_dir("ws"), ".deps")
+    os.mkdir(deps)
+    os.symlink("/packages/numpy", os.path.join(deps, "numpy"))
+    with open(os.path.join(deps, "other.py"), "w") as file:
+        file.write("import numpy.random\nnumpy.random.set_bit_generator(numpy.random.PCG64(1))")
+    session = libraries("numpy", start="zygote", preload=[preload], workspace=os.path.dirname(deps), env={})
+    client.wait_for(lambda: client.code(FORKED, sessionId=session)["stdout"] == "True\n", "a call that is forked", 30)
+    tell = "import numpy.random as r\nprint(type(r.get_bit_generator()).__name__, .49 < r.rand(100000).mean() < .51, r.randint(1 << 60), r.normal())"
+    lines = [client.code(tell, sessionId=session)["stdout"].split() for _ in range(6)]
+    assert {(*line[:2],) for line in lines} == {("PCG64" if preload == "other" else "MT19937", "True")}
+    assert len({line[2] for line in lines}) == len({line[3] for line in lines}) == len(lines), lines
+
+
 @pytest.mark.parametrize("preload", [[], ["gc"]])
 def test_modules_are_those_that_were_asked_for(client, preload):
     session = with_zygote(client, **({"preload": preload} if preload else {}))

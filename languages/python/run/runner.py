@@ -280,7 +280,7 @@ def rehearse():
     take_words(bytes(Channel.pack([("word", b"0"), ("file", b"/dev/null\0" b"0")])), 0)
     read_file("/dev/null")
     flush()
-    quiet_end(b"", frozenset(sys.modules))
+    quiet_end(b"", end_of_modules())
     channel.usable()
 
 
@@ -326,10 +326,20 @@ def be_forked():
     channel.write(STATE, channel.pack([("ready", b"")]))
     hurry = module.serve(channel.fd)
     channel.__init__(channel.fd)
-    for name in ("numpy.random", "torch"):  # random sees to it itself
-        if name in sys.modules:
-            getattr(sys.modules[name], "seed")()
+    reseed()
     return hurry
+
+
+def reseed():
+    """What draws from a state that all forks would share; random sees to it itself."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].seed()
+    if "numpy.random" in sys.modules:
+        random = sys.modules["numpy.random"]
+        try:  # a whole new state: its seed() takes twice as long in a new process
+            random.set_state(("MT19937", sys.modules["numpy"].frombuffer(posix.urandom(624 * 4), "uint32"), 624))
+        except ValueError:  # a preloaded module has put another generator there
+            random.set_bit_generator(type(random.get_bit_generator())())
 
 
 def park(names, forks):
@@ -404,21 +414,39 @@ QUIET = frozenset((
     "_typing", "abc", "_abc", "warnings", "unicodedata", "array", "calendar", "locale", "_locale", "uuid", "_uuid", "platform", "pprint", "csv", "_csv"))
 
 
-def quiet_end(source, known):
+def end_of_modules():
+    """What is imported later stands behind it. The names themselves are not touched: of a preloaded interpreter each lies in a page that
+    would be copied."""
+    return len(sys.modules), next(reversed(sys.modules))
+
+
+def modules_since(end):
+    """Their names; None: some of before have gone, or moved."""
+    count, last = end
+    names = []
+    for name in reversed(sys.modules):
+        if name == last:
+            break
+        names.append(name)
+    return names if count + len(names) == len(sys.modules) else None
+
+
+def quiet_end(source, end):
     """Would the interpreter's end do nothing but flush?"""
     if any(word in source for word in WORDS) or _thread._count():
         return False
-    if any(name not in known and name not in QUIET and name[:6] != "_kern_" for name in sys.modules):
+    names = modules_since(end)
+    if names is None or any(name not in QUIET and name[:6] != "_kern_" for name in names):
         return False
     if any(name[:6] == b"PYTHON" and name not in (b"PYTHONUTF8", b"PYTHONPATH") for name in posix.environ):
         return False
     return sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__
 
 
-def leave(source, known):
-    if not quiet_end(source, known):
-        return
+def leave(source, end):
     try:
+        if not quiet_end(source, end):
+            return
         for module, name in (("threading", "_shutdown"), ("atexit", "_run_exitfuncs")):  # of what was imported before
             if module in sys.modules:
                 getattr(sys.modules[module], name)()
@@ -470,7 +498,7 @@ def main():
     if source.startswith(b"\xef\xbb\xbf"):
         source = source[3:]
     sources[name] = source
-    known = frozenset(sys.modules)
+    end = end_of_modules()
     phase, failure = "compile", None
     try:
         code = parse(source, name)
@@ -485,7 +513,7 @@ def main():
     except BaseException:  # an interrupt
         failure = failure or sys.exc_info()
     if failure is None:
-        leave(source, known)
+        leave(source, end)
         return
     if isinstance(failure[1], SystemExit):
         raise failure[1]
