@@ -163,7 +163,7 @@ def parse():
     parser.add_argument("--at-once", type=counts, default="16,100", metavar="N,N", help="bursts of so many calls; 1000 takes a while")
     parser.add_argument("--seconds", type=float, default=0, help="of each row of a sustained run; none without it")
     parser.add_argument("--only", default="", help="rows whose block or name has this word")
-    parser.add_argument("--pause", type=float, default=0, help="milliseconds before each call")
+    parser.add_argument("--pause", type=float, default=0, help="milliseconds before each call, and before each burst")
     parser.add_argument("--kern-sandbox", default=os.path.join(TOP, "build/kern-sandbox"), metavar="DIR",
                         help="where pip install --target put it, when python cannot import it as it is")  # fmt: skip
     parser.add_argument("--timings", action="store_true", help="the steps of a call, and nothing else")

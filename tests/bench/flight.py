@@ -29,7 +29,7 @@ class Flight:
         pass
 
     def fly(self, calls=None, seconds=None, at_once=1, pause=0):
-        """[Call], of `calls`, or of as many as begin within `seconds`."""
+        """[Call], of `calls`, or of as many as begin within `seconds`. pause: ms before each that begins while none is on its way."""
         ready = [self.prepare() for _ in range(calls or 0)]
         flying, landed, lost = {}, [], []
         until = time.perf_counter() + (seconds or 0)
@@ -37,7 +37,7 @@ class Flight:
         try:
             while more or flying:
                 while more and len(flying) < at_once:
-                    time.sleep(pause / 1000) if pause else None
+                    time.sleep(pause / 1000) if pause and not flying else None
                     self._begin(ready.pop() if ready else self.prepare(), flying, lost)
                     more = bool(ready) or time.perf_counter() < until
                 if not flying:

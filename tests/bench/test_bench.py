@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -12,7 +13,8 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(TOP, "tests/client")]
 
 from cpu import Group, Meter, Others, Tree  # noqa: E402
-from flight import Function  # noqa: E402
+from flight import Function, Threads  # noqa: E402
+import flight  # noqa: E402
 from rivals import Docker, Lines, Spawns  # noqa: E402
 import rivals  # noqa: E402
 from table import Row, failed, lines_of  # noqa: E402
@@ -52,6 +54,14 @@ def test_a_run_has_the_cells_and_the_bare_ones():
 class NoMeter(Meter):
     def ms(self):
         return 0
+
+
+@pytest.mark.parametrize("at_once, pauses", [(1, 5), (5, 1)])
+def test_pauses_are_before_calls_and_bursts(monkeypatch, at_once, pauses):
+    slept, begun = [], threading.Barrier(at_once)
+    monkeypatch.setattr(flight.time, "sleep", slept.append)
+    calls = Threads(begun.wait).fly(calls=5, at_once=at_once, pause=20)
+    assert [call.why for call in calls] == [None] * 5 and slept == [0.02] * pauses
 
 
 def test_what_fails_is_counted_and_the_first_reason_kept():
