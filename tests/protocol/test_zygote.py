@@ -129,6 +129,7 @@ def test_modules_are_those_that_were_asked_for(client, preload):
 def test_power(client):
     """A zygote has just what setns asks for, over its session; what it forks has nothing, and the filter of a box that reports."""
     session = with_zygote(client)
+    client.wait_for(lambda: len(zygotes(client)) == 1, "forks to be in their boxes", 30)
     (zygote,) = zygotes(client)
     found = status(zygote)
     assert int(found["CapEff"], 16) == int(found["CapPrm"], 16) == 1 << 21 | 1 << 18  # CAP_SYS_ADMIN, CAP_SYS_CHROOT
