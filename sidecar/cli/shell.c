@@ -74,11 +74,12 @@ static void restore_terminal(void)
 	visit.raw = false;
 }
 
+/* Before the first of the shell's output, which may come before the word that it is open. */
 static void make_raw(void)
 {
 	struct termios raw;
 
-	if (tcgetattr(STDIN_FILENO, &visit.saved) < 0)
+	if (visit.raw || visit.done || tcgetattr(STDIN_FILENO, &visit.saved) < 0)
 		return;
 	raw = visit.saved;
 	cfmakeraw(&raw);
@@ -123,7 +124,10 @@ static void on_output(void *arg, const struct ks_kernel *shell, enum ks_output w
 {
 	(void)arg;
 	(void)shell;
-	while (!visit.params.bridge && len > 0) { /* of a bridge: late output of a job, which is no command's */
+	if (visit.params.bridge)
+		return; /* late output of a job, which is no command's */
+	make_raw();
+	while (len > 0) {
 		ssize_t n = write(which == KS_STDERR ? STDERR_FILENO : STDOUT_FILENO, data, len);
 		if (n < 0 && errno != EINTR)
 			return;
