@@ -54,10 +54,14 @@ def the_zygote(client):
     return found[0]
 
 
+def until_forked(client, session):
+    client.wait_for(lambda: client.code(FORKED, sessionId=session)["stdout"] == "True\n", "a call that is forked", 60)
+
+
 def with_zygote(client, **fields):
     """A session whose calls are forked by now."""
     session = client.open(**{"start": "zygote", **fields})
-    client.wait_for(lambda: client.code(FORKED, sessionId=session)["stdout"] == "True\n", "a call that is forked", 30)
+    until_forked(client, session)
     return session
 
 
@@ -71,7 +75,7 @@ def test_calls_are_forked(client):
 def test_by_demand_and_without_a_cliff(client):
     """start: auto; a call that finds no interpreter that waits gets one that is forked for it."""
     session = client.open()
-    client.wait_for(lambda: client.code(FORKED, sessionId=session)["stdout"] == "True\n", "a call that is forked", 30)
+    until_forked(client, session)
     results = [f.result() for f in client.send_all([("run/code", {"code": FORKED, "sessionId": session})] * 30)]
     assert {r["start"]["kind"] for r in results} == {"zygote"}
 
@@ -96,7 +100,7 @@ def test_one_that_does_not_get_ready_holds_up_no_call(client, how):
         os.kill(pid, how)
     results = [f.result() for f in futures]
     assert {(r["stdout"], r["exitCode"], r.get("fault") is None) for r in results} == {("1\n", 0, True)}, results
-    client.wait_for(lambda: client.code(FORKED, sessionId=session)["stdout"] == "True\n", "another zygote", 60)
+    until_forked(client, session)
 
 
 def test_nothing_of_a_call_is_in_another(client):
@@ -124,7 +128,7 @@ def test_random_numbers_of_numpy_differ(client, libraries, make_dir, preload):
     with open(os.path.join(deps, "other.py"), "w") as file:
         file.write("import numpy.random\nnumpy.random.set_bit_generator(numpy.random.PCG64(1))")
     session = libraries("numpy", start="zygote", preload=[preload], workspace=os.path.dirname(deps), env={})
-    client.wait_for(lambda: client.code(FORKED, sessionId=session)["stdout"] == "True\n", "a call that is forked", 30)
+    until_forked(client, session)
     tell = "import numpy.random as r\nprint(type(r.get_bit_generator()).__name__, .49 < r.rand(100000).mean() < .51, r.randint(1 << 60), r.normal())"
     lines = [client.code(tell, sessionId=session)["stdout"].split() for _ in range(6)]
     assert {(*line[:2],) for line in lines} == {("PCG64" if preload == "other" else "MT19937", "True")}
@@ -208,7 +212,7 @@ def test_one_that_dies_or_stops_harms_no_call(client, make_dir, how):
     with open(path + "/end", "w", encoding="ascii"):
         pass
     assert running.result()["stdout"] == "whole\n"
-    client.wait_for(lambda: client.code(FORKED, sessionId=session)["stdout"] == "True\n", "another zygote", 60)
+    until_forked(client, session)
 
 
 def test_a_call_that_takes_all_memory_harms_no_other(client):
